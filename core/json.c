@@ -62,6 +62,19 @@ static size_t token_offset(const nd_json_doc *doc, const json_error_t *error)
     return end;
 }
 
+/* Python writes these, and they are the most usual reason for a file that "is JSON" but is not. */
+static bool is_non_finite(const nd_json_doc *doc, size_t offset)
+{
+    static const char *const words[] = {"NaN", "nan", "Inf", "inf", "-Inf", "-inf"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i]);
+        if (doc->length - offset >= length && memcmp(doc->text + offset, words[i], length) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static nd_status fail_syntax(const nd_json_doc *doc, const json_error_t *error, nd_error *err)
 {
     char message[JSON_ERROR_TEXT_LENGTH + 64];
@@ -90,7 +103,8 @@ static nd_status fail_syntax(const nd_json_doc *doc, const json_error_t *error, 
         text = "a string contains the NUL character (\\u0000); remove it";
         break;
     default:
-        (void)snprintf(message, sizeof message, "not valid JSON: %s", error->text);
+        (void)snprintf(message, sizeof message, "not valid JSON: %s%s", error->text,
+                       is_non_finite(doc, token_offset(doc, error)) ? "; JSON has only finite numbers" : "");
         text = message;
         break;
     }
