@@ -1,0 +1,1 @@
+# libndplan (everything but cli), its headers, and a pkg-config file.

@@ -1,0 +1,12 @@
+# nd_module(NAME SOURCES a.c b.c DEPENDS core models [PRIVATE lib ...])
+# One static library per folder; DEPENDS mirrors the include graph of docs/ARCHITECTURE.md.
+function(nd_module name)
+    cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+    add_library(nd_${name} STATIC ${ARG_SOURCES})
+    target_link_libraries(nd_${name} PUBLIC nd_options)
+    foreach(dependency IN LISTS ARG_DEPENDS)
+        target_link_libraries(nd_${name} PUBLIC nd_${dependency})
+    endforeach()
+    target_link_libraries(nd_${name} PRIVATE ${ARG_PRIVATE})
+    set_property(GLOBAL APPEND PROPERTY ND_MODULES nd_${name})
+endfunction()

@@ -1,0 +1,55 @@
+/** Fitted constants of one GPU type: what its kernels and links reach. One JSON file each in calibrations/. */
+#ifndef ND_COST_MODEL_CALIBRATION_H
+#define ND_COST_MODEL_CALIBRATION_H
+
+#include <stdint.h>
+
+#include "program/block.h"
+#include "topologies/cluster_spec.h"
+
+ND_BEGIN_DECLS
+
+/** Constants of the collectives inside a node, per operation. docs/MODEL.md, "Collectives". */
+typedef struct nd_collective_constants {
+    double efficiency2_frac; /* of the tier's data-sheet rate for 2, 4 and 8 or more ranks */
+    double efficiency4_frac;
+    double efficiency8_frac;
+    double base_s; /* latency of the call */
+    double step_s; /* latency of one ring step */
+    double ramp_s; /* rho: how slowly the rate builds up with size */
+} nd_collective_constants;
+
+typedef struct nd_calibration {
+    char name[48];         /* calibration file */
+    char gpu[48];          /* GPU that it was fitted on; differs from the cluster's GPU for a family default */
+    double gemm_frac;      /* epsilon_g: sustained part of the matrix peak */
+    double gemm_k0;        /* prologue, in units of k */
+    double wave_frac;      /* mu: how much of a partial last wave is lost */
+    double kernel_s;       /* t0: fixed cost of one kernel */
+    double grouped_frac;   /* grouped GEMM against plain GEMM */
+    double fp8_frac;       /* fp8 efficiency against bf16 efficiency */
+    double attention_frac; /* epsilon_a of the newest flash kernel */
+    double attention_s0;   /* tokens at which half of it is reached */
+    double flash2_frac;    /* flash-attention 2 against the newest kernel */
+    double attention_bwd_frac;
+    double head_dim64_frac; /* efficiency at head_dim <= 64 */
+    double hbm_frac;        /* epsilon_h */
+    double network_frac;    /* part of the NIC rate that collectives reach, times the tier's own efficiency */
+    double contention_frac; /* chi: slowdown of compute per hidden communication second */
+    double straggler_frac;  /* sigma: loss per doubling of the nodes */
+    nd_collective_constants collective[ND_COLLECTIVE_COUNT];
+    double time_low_frac, time_high_frac;     /* 80 % interval of step time as factors */
+    double memory_low_frac, memory_high_frac; /* 80 % interval of peak memory as factors */
+    char source[768];
+} nd_calibration;
+
+/** The shipped calibration of a GPU, or its architecture's default when it has none of its own
+ * (out->gpu then names another GPU). */
+nd_status nd_calibration_for_gpu(const nd_gpu_spec *gpu, nd_calibration *out, nd_error *err) ND_NODISCARD;
+
+/** Read a calibration file (`--calibration FILE`). */
+nd_status nd_calibration_load(const char *path, nd_calibration *out, nd_error *err) ND_NODISCARD;
+
+ND_END_DECLS
+
+#endif

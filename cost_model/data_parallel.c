@@ -1,0 +1,198 @@
+#include "cost_model/data_parallel.h"
+
+#include <math.h>
+
+#include "cost_model/stages.h"
+
+/* Gradient buckets close late and the last one has nothing to hide behind: the part of a pass that can hide traffic. */
+static const double hideable_frac = 0.9;
+/* The network presses at least this much on the kernels that it runs beside (see C6 of docs/MODEL.md). */
+static const double throttle_floor = 0.3;
+
+double nd_dp_gather_bytes(const nd_cost_context *context)
+{
+    double compute_bytes = (double)nd_dtype_compute_bytes(context->train->precision);
+    if (context->train->lora_rank > 0 && context->train->base_bits < 16) {
+        return (double)context->train->base_bits / 8.0;
+    }
+    return compute_bytes;
+}
+
+double nd_dp_reduce_bytes(const nd_cost_context *context)
+{
+    return context->stack->grad_reduce_bytes;
+}
+
+static double group_s(const nd_cost_context *context, const nd_layout *layout, nd_group_kind kind,
+                      nd_collective collective, double bytes)
+{
+    if (bytes <= 0.0) {
+        return 0.0;
+    }
+    nd_group_placement place =
+        nd_group_place(context->cluster, context->calibration, nd_mesh_group(layout, kind));
+    return nd_collective_s(&place, collective, bytes);
+}
+
+/* Sharded gradients: reduce-scatter inside the shard group, then all-reduce of the shards across replicas. */
+static void price_sharded(const nd_cost_context *context, const nd_layout *layout, double dense, double expert,
+                          double trained_dense, double trained_expert, nd_dp_unit *unit)
+{
+    double gather = nd_dp_gather_bytes(context);
+    double reduce = nd_dp_reduce_bytes(context);
+    double shard = (double)nd_layout_shard_ranks(layout);
+    double expert_shard = (double)nd_mesh_group(layout, ND_GROUP_EXPERT_SHARD).ranks;
+    unit->gather_s = group_s(context, layout, ND_GROUP_SHARD, ND_ALL_GATHER, gather * dense);
+    unit->reduce_s = group_s(context, layout, ND_GROUP_SHARD, ND_REDUCE_SCATTER, reduce * trained_dense);
+    unit->expert_gather_s = group_s(context, layout, ND_GROUP_EXPERT_SHARD, ND_ALL_GATHER, gather * expert);
+    unit->expert_reduce_s =
+        group_s(context, layout, ND_GROUP_EXPERT_SHARD, ND_REDUCE_SCATTER, reduce * trained_expert);
+    if (layout->size[ND_AXIS_DP_REPLICATE] > 1) {
+        unit->replicate_s = group_s(context, layout, ND_GROUP_REPLICATE, ND_ALL_REDUCE,
+                                    reduce * (trained_dense / shard + trained_expert / expert_shard));
+    }
+}
+
+nd_dp_unit nd_dp_price(const nd_cost_context *context, const nd_layout *layout, double dense, double expert,
+                       double trained_dense, double trained_expert)
+{
+    nd_dp_unit unit = {0};
+    if (layout->sharding == ND_SHARDING_NONE) {
+        double reduce = nd_dp_reduce_bytes(context);
+        unit.reduce_s = group_s(context, layout, ND_GROUP_GRAD, ND_ALL_REDUCE, reduce * trained_dense);
+        unit.expert_reduce_s = group_s(context, layout, ND_GROUP_EXPERT_GRAD, ND_ALL_REDUCE, reduce * trained_expert);
+        return unit;
+    }
+    price_sharded(context, layout, dense, expert, trained_dense, trained_expert, &unit);
+    return unit;
+}
+
+/* A collective throttled by the network moves fewer bytes a second through SMs and HBM. */
+static double throttle(const nd_cost_context *context, const nd_layout *layout)
+{
+    nd_group_kind kind = layout->sharding == ND_SHARDING_NONE ? ND_GROUP_GRAD : ND_GROUP_SHARD;
+    nd_group group = nd_mesh_group(layout, kind);
+    nd_group_placement place = nd_group_place(context->cluster, context->calibration, group);
+    double full = context->cluster->tiers[0].bytes_per_s *
+                  context->calibration->collective[ND_ALL_GATHER].efficiency8_frac;
+    if (group.ranks <= 1 || full <= 0.0) {
+        return 1.0;
+    }
+    return fmin(1.0, fmax(throttle_floor, nd_collective_rate(&place, ND_ALL_GATHER) / full));
+}
+
+static double pass_s(const nd_part_price *price, nd_pass pass)
+{
+    return price->gemm_s[pass] + price->attention_s[pass] + price->elementwise_s[pass];
+}
+
+/* Seconds that one unit takes in the backward pass, re-run forward included. */
+static double backward_s(const nd_layout *layout, const nd_part_price *price)
+{
+    double frac = layout->recompute == ND_RECOMPUTE_SELECTIVE ? 1.0 : nd_recomputed_frac(layout);
+    return pass_s(price, ND_PASS_BACKWARD) + frac * pass_s(price, ND_PASS_RECOMPUTE);
+}
+
+/* Layer by layer: the next unit is gathered while this one computes, the last one's gradient is reduced meanwhile. */
+static void add_fsdp_layer(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                           int64_t kind, double layers, nd_dp_cost *cost)
+{
+    bool lora = context->train->lora_rank > 0;
+    double micro_batches = (double)layout->grad_accum;
+    double dense = prices->params_dense[kind];
+    double expert = prices->params_expert[kind];
+    nd_dp_unit unit = nd_dp_price(context, layout, dense, expert, lora ? prices->params_lora[kind] : dense,
+                                  lora ? 0.0 : expert);
+    bool reshards = layout->sharding == ND_SHARDING_ZERO3;
+    double gather = unit.gather_s + unit.expert_gather_s;
+    double reduce = unit.reduce_s + unit.expert_reduce_s + unit.replicate_s;
+    double forward = pass_s(&prices->layer[kind], ND_PASS_FORWARD);
+    double backward = backward_s(layout, &prices->layer[kind]);
+    double gathers = reshards ? micro_batches : 1.0;
+    double back_traffic = (reshards ? gather : 0.0) + reduce;
+    cost->exposed_s += layers * (gathers * fmax(0.0, gather - forward) +
+                                 micro_batches * fmax(0.0, back_traffic - backward));
+    cost->hidden_s += layers * (gathers * fmin(gather, forward) + micro_batches * fmin(back_traffic, backward));
+}
+
+/* The first gather and the last reduction of a pass have no neighbour to hide behind; embedding and head are units of
+ * their own at the ends. */
+static void add_fsdp_ends(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                          int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX], nd_dp_cost *cost)
+{
+    bool lora = context->train->lora_rank > 0;
+    double micro_batches = (double)layout->grad_accum;
+    double gathers = layout->sharding == ND_SHARDING_ZERO3 ? micro_batches : 1.0;
+    int32_t last = layout->size[ND_AXIS_PP] - 1;
+    int64_t kind = 0;
+    while (kind + 1 < context->model->layer_kinds_count && counts[kind] == 0) {
+        kind++;
+    }
+    double end = fmax(stage == 0 ? prices->params_embedding : 0.0,
+                      stage == last ? fmax(prices->params_head, prices->params_embedding) : 0.0);
+    double dense = prices->params_dense[kind] + end;
+    double expert = prices->params_expert[kind];
+    nd_dp_unit unit = nd_dp_price(context, layout, dense, expert, lora ? prices->params_lora[kind] : dense,
+                                  lora ? 0.0 : expert);
+    cost->exposed_s += gathers * (unit.gather_s + unit.expert_gather_s) +
+                       micro_batches * (unit.reduce_s + unit.expert_reduce_s + unit.replicate_s);
+}
+
+/* Whole gradients once a step (ZeRO-2 sums into shards every micro-batch), behind the last backward pass and the next
+ * forward pass; interleaved stages finish chunk by chunk, so only the last chunk's work is left to hide behind. */
+static void add_whole(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                      int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX], nd_dp_cost *cost)
+{
+    bool lora = context->train->lora_rank > 0;
+    int32_t last = layout->size[ND_AXIS_PP] - 1;
+    double dense = (stage == 0 ? prices->params_embedding : 0.0) + (stage == last ? prices->params_head : 0.0);
+    double expert = 0.0;
+    double trained = 0.0;
+    double forward = 0.0;
+    double backward = 0.0;
+    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
+        double layers = (double)counts[kind];
+        dense += layers * prices->params_dense[kind];
+        expert += layers * prices->params_expert[kind];
+        trained += layers * prices->params_lora[kind];
+        forward += layers * pass_s(&prices->layer[kind], ND_PASS_FORWARD);
+        backward += layers * backward_s(layout, &prices->layer[kind]);
+    }
+    nd_dp_unit unit =
+        nd_dp_price(context, layout, dense, expert, lora ? trained : dense, lora ? 0.0 : expert);
+    bool gathers_weights = layout->sharding == ND_SHARDING_ZERO1 || layout->sharding == ND_SHARDING_ZERO2;
+    double reductions = layout->sharding == ND_SHARDING_ZERO2 ? (double)layout->grad_accum : 1.0;
+    double reduce = unit.reduce_s + unit.expert_reduce_s;
+    double gather = gathers_weights ? unit.gather_s + unit.expert_gather_s : 0.0;
+    double hidden = 0.0;
+    if (context->stack->overlaps_dp) {
+        double cover = hideable_frac / (double)layout->vpp;
+        hidden = reductions * fmin(reduce, cover * backward) + fmin(gather, cover * forward);
+    }
+    cost->hidden_s += hidden;
+    cost->exposed_s += reductions * reduce + gather + unit.replicate_s - hidden;
+}
+
+nd_dp_cost nd_dp_cost_of_stage(const nd_cost_context *context, const nd_layout *layout,
+                               const nd_block_prices *prices, int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX])
+{
+    nd_dp_cost cost = {0.0, 0.0, 1.0};
+    nd_group_kind widest = layout->sharding == ND_SHARDING_NONE ? ND_GROUP_GRAD : ND_GROUP_SHARD;
+    if (nd_mesh_group(layout, widest).ranks <= 1 && layout->size[ND_AXIS_DP_REPLICATE] <= 1) {
+        return cost;
+    }
+    bool by_layer = layout->sharding == ND_SHARDING_ZERO3 ||
+                    (context->stack->fsdp && layout->sharding == ND_SHARDING_ZERO2);
+    if (by_layer) {
+        for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
+            if (counts[kind] > 0) {
+                add_fsdp_layer(context, layout, prices, kind, (double)counts[kind], &cost);
+            }
+        }
+        add_fsdp_ends(context, layout, prices, stage, counts, &cost);
+    } else {
+        add_whole(context, layout, prices, stage, counts, &cost);
+    }
+    cost.throttle_frac = throttle(context, layout);
+    return cost;
+}

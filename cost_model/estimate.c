@@ -1,0 +1,115 @@
+#include "cost_model/estimate.h"
+
+#include <string.h>
+
+#include "cost_model/stages.h"
+#include "cost_model/time.h"
+
+static void count_layers_before(const nd_model_spec *model, nd_cost_context *out)
+{
+    for (int64_t layer = 0; layer < model->layers; layer++) {
+        for (int64_t kind = 0; kind < model->layer_kinds_count; kind++) {
+            out->layers_before[kind][layer + 1] =
+                out->layers_before[kind][layer] + (model->kind_of_layer[layer] == kind ? 1 : 0);
+        }
+    }
+}
+
+static double count_lora_params(const nd_model_spec *model, const nd_train_spec *train)
+{
+    nd_layout single = nd_layout_single();
+    double params = 0.0;
+    for (int64_t kind = 0; train->lora_rank > 0 && kind < model->layer_kinds_count; kind++) {
+        params += (double)model->layer_kinds[kind].layers * nd_block_lora_params(model, &single, train, (int32_t)kind);
+    }
+    return params;
+}
+
+nd_status nd_cost_context_init(const nd_model_spec *model, const nd_cluster_spec *cluster, const nd_train_spec *train,
+                               const nd_stack *stack, const nd_calibration *calibration, nd_cost_context *out,
+                               nd_error *err)
+{
+    if (cluster->gpu.peak_flops_per_s[train->precision] <= 0.0) {
+        return nd_fail(err, ND_EINVAL, "%s cannot compute in %s; choose another --precision", cluster->gpu.title,
+                       nd_dtype_name(train->precision));
+    }
+    ND_TRY(nd_train_spec_check(train, err));
+    memset(out, 0, sizeof *out);
+    out->model = model;
+    out->cluster = cluster;
+    out->train = train;
+    out->stack = stack;
+    out->calibration = calibration;
+    out->params = nd_model_params(model);
+    out->flops_per_token = nd_model_flops_per_token(model, train->seq_len_tokens, ND_FLOPS_FULL);
+    out->flops_per_token_causal = nd_model_flops_per_token(model, train->seq_len_tokens, ND_FLOPS_CAUSAL);
+    out->lora_params = count_lora_params(model, train);
+    count_layers_before(model, out);
+    return ND_OK;
+}
+
+typedef struct candidate {
+    const char *name;
+    double seconds;
+} candidate;
+
+/* The largest part of the step in the words that users think in. */
+static const char *name_bound(const nd_time_breakdown *time)
+{
+    const candidate candidates[] = {
+        {"matrix compute", time->gemm_s + time->recompute_s},
+        {"attention", time->attention_s},
+        {"memory bandwidth", time->elementwise_s + time->optimizer_s},
+        {"tp communication", time->exposed_tp_s},
+        {"cp communication", time->exposed_cp_s},
+        {"ep communication", time->exposed_ep_s},
+        {"pp communication", time->exposed_pp_s},
+        {"dp communication", time->exposed_dp_s},
+        {"pipeline bubble", time->bubble_s},
+        {"host", time->host_s},
+        {"offload", time->offload_s},
+    };
+    const candidate *largest = &candidates[0];
+    for (size_t i = 1; i < sizeof candidates / sizeof candidates[0]; i++) {
+        largest = candidates[i].seconds > largest->seconds ? &candidates[i] : largest;
+    }
+    return largest->name;
+}
+
+/* FLOPs that the GPUs execute again for one token, all stages together. */
+static double recompute_flops_per_token(const nd_cost_context *context, const nd_layout *layout,
+                                        const nd_block_prices *prices)
+{
+    const nd_model_spec *model = context->model;
+    double recomputed = layout->recompute == ND_RECOMPUTE_SELECTIVE ? 1.0 : nd_recomputed_frac(layout);
+    double flops = 0.0;
+    for (int64_t kind = 0; kind < model->layer_kinds_count; kind++) {
+        flops += (double)model->layer_kinds[kind].layers * prices->layer[kind].recompute_flops;
+    }
+    /* per rank and micro-batch; tp ranks share the work of T tokens */
+    return recomputed * flops * (double)layout->size[ND_AXIS_TP] / nd_block_tokens(layout, context->train);
+}
+
+void nd_estimate_priced(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                        nd_estimate *out)
+{
+    const nd_train_spec *train = context->train;
+    nd_estimate_memory(context, layout, prices, &out->memory);
+    nd_estimate_time(context, layout, prices, &out->time);
+    double tokens = (double)nd_layout_global_batch_seqs(layout) * (double)train->seq_len_tokens;
+    double gpus = (double)nd_layout_ranks(layout);
+    double peak = context->cluster->gpu.peak_flops_per_s[train->precision];
+    out->tokens_per_s = tokens / out->time.step_s;
+    out->tokens_per_s_per_gpu = out->tokens_per_s / gpus;
+    out->flops_per_token = context->flops_per_token;
+    out->mfu_frac = context->flops_per_token * out->tokens_per_s_per_gpu / peak;
+    out->hfu_frac = out->mfu_frac + recompute_flops_per_token(context, layout, prices) * out->tokens_per_s_per_gpu / peak;
+    out->bound_by = name_bound(&out->time);
+}
+
+void nd_estimate_layout(const nd_cost_context *context, const nd_layout *layout, nd_estimate *out)
+{
+    nd_block_prices prices;
+    nd_price_blocks(context, layout, &prices);
+    nd_estimate_priced(context, layout, &prices, out);
+}

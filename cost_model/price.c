@@ -1,0 +1,159 @@
+#include "cost_model/price.h"
+
+#include <string.h>
+
+/* Zig-zag ring attention runs its blocks at 85 % of the whole kernel's rate forward and 90 % over forward and
+ * backward (zhuzilin/ring-flash-attention README). */
+static const double ring_attention_frac[2] = {0.85, 0.90};
+
+typedef struct pricing {
+    const nd_cost_context *context;
+    const nd_layout *layout;
+    nd_kernel_model kernels;
+    nd_group_placement tp, cp, ep;
+} pricing;
+
+static pricing prepare(const nd_cost_context *context, const nd_layout *layout)
+{
+    const nd_cluster_spec *cluster = context->cluster;
+    const nd_calibration *calibration = context->calibration;
+    return (pricing){
+        .context = context,
+        .layout = layout,
+        .kernels = nd_kernel_model_make(&cluster->gpu, calibration, context->train),
+        .tp = nd_group_place(cluster, calibration, nd_mesh_group(layout, ND_GROUP_TP)),
+        .cp = nd_group_place(cluster, calibration, nd_mesh_group(layout, ND_GROUP_CP)),
+        .ep = nd_group_place(cluster, calibration, nd_mesh_group(layout, ND_GROUP_EP)),
+    };
+}
+
+static void price_collective(const pricing *p, const nd_op *op, nd_pass pass, double *ring_s, nd_part_price *out)
+{
+    const nd_group_placement *place = op->group == ND_GROUP_TP ? &p->tp : op->group == ND_GROUP_CP ? &p->cp : &p->ep;
+    double seconds = (double)op->repeats * nd_collective_s(place, op->collective, op->bytes);
+    if (op->hidden_behind_attention) {
+        *ring_s += seconds;
+        return;
+    }
+    double hidden = seconds * op->overlap_frac;
+    if (op->group == ND_GROUP_TP) {
+        hidden += (seconds - hidden) * p->context->stack->tp_overlap_frac;
+        out->exposed_tp_s[pass] += seconds - hidden;
+    } else if (op->group == ND_GROUP_CP) {
+        out->exposed_cp_s[pass] += seconds - hidden;
+    } else {
+        out->exposed_ep_s[pass] += seconds - hidden;
+    }
+    out->hidden_s[pass] += hidden;
+}
+
+/* Ring steps run beside the attention of the block that is already there; (cp-1)/cp of the attention can hide them. */
+static void price_ring(const pricing *p, nd_pass pass, double ring_s, nd_part_price *out)
+{
+    if (ring_s <= 0.0) {
+        return;
+    }
+    double cp = (double)p->layout->size[ND_AXIS_CP];
+    double whole_s = out->attention_s[pass];
+    double cover_s = whole_s * (cp - 1.0) / cp;
+    double exposed = ring_s > cover_s ? ring_s - cover_s : 0.0;
+    out->attention_s[pass] = whole_s / ring_attention_frac[pass == ND_PASS_BACKWARD];
+    out->exposed_cp_s[pass] += exposed;
+    out->hidden_s[pass] += ring_s - exposed;
+}
+
+static void price_ops(const pricing *p, const nd_op_list *list, nd_pass pass, nd_part_price *out)
+{
+    double ring_s = 0.0;
+    for (int32_t i = 0; i < list->count; i++) {
+        const nd_op *op = &list->ops[i];
+        switch (op->kind) {
+        case ND_OP_GEMM:
+            out->gemm_s[pass] += nd_gemm_s(&p->kernels, op);
+            break;
+        case ND_OP_ATTENTION:
+            out->attention_s[pass] += nd_attention_s(&p->kernels, op);
+            break;
+        case ND_OP_ELEMENTWISE:
+            out->elementwise_s[pass] += nd_elementwise_s(&p->kernels, op->hbm_bytes, op->kernels);
+            break;
+        case ND_OP_COLLECTIVE:
+            price_collective(p, op, pass, &ring_s, out);
+            break;
+        case ND_OP_KIND_COUNT:
+            break;
+        }
+        if (pass == ND_PASS_FORWARD) {
+            out->forward_flops += op->flops;
+        } else if (pass == ND_PASS_RECOMPUTE) {
+            out->recompute_flops += op->flops;
+        }
+    }
+    price_ring(p, pass, ring_s, out);
+}
+
+static void price_part(const pricing *p, nd_part_kind part, int32_t layer_kind, nd_part_price *out)
+{
+    const nd_cost_context *context = p->context;
+    memset(out, 0, sizeof *out);
+    for (int pass = 0; pass < ND_PASS_COUNT; pass++) {
+        nd_op_list list;
+        nd_block_ops(context->model, p->layout, context->train, &context->stack->style, part, layer_kind,
+                     (nd_pass)pass, &list);
+        price_ops(p, &list, (nd_pass)pass, out);
+    }
+}
+
+/* Parameters of one rank before data-parallel sharding. Norms and router are replicated over tp. */
+static void count_params(const nd_cost_context *context, const nd_layout *layout, nd_block_prices *out)
+{
+    const nd_model_spec *model = context->model;
+    const nd_param_counts *counts = &context->params;
+    double tp = (double)layout->size[ND_AXIS_TP];
+    double ep = (double)layout->ep;
+    /* key-value heads beyond tp are held by several ranks */
+    double kv_copies = model->attention == ND_ATTENTION_GQA && (double)model->kv_heads < tp
+                           ? (tp / (double)model->kv_heads - 1.0) * 2.0 * (double)model->kv_heads *
+                                 (double)model->head_dim * (double)model->hidden
+                           : 0.0;
+    for (int64_t kind = 0; kind < model->layer_kinds_count; kind++) {
+        bool moe = model->layer_kinds[kind].moe;
+        double divided = (double)counts->attention_layer + kv_copies +
+                         (double)(moe ? counts->shared_layer : counts->dense_ffn_layer);
+        double replicated = (double)counts->norms_layer + (moe ? (double)counts->router_layer : 0.0);
+        out->params_dense[kind] = divided / tp + replicated;
+        out->params_expert[kind] =
+            moe ? (double)counts->expert * (double)model->experts / (ep > 1.0 ? ep : tp) : 0.0;
+    }
+    out->params_embedding = (double)(counts->input_embedding + counts->positions) / tp;
+    out->params_head = (double)counts->head / tp + (double)counts->final_norm;
+}
+
+void nd_price_blocks(const nd_cost_context *context, const nd_layout *layout, nd_block_prices *out)
+{
+    const nd_model_spec *model = context->model;
+    pricing p = prepare(context, layout);
+    memset(out, 0, sizeof *out);
+    nd_recompute mode = layout->recompute == ND_RECOMPUTE_EVERY ? ND_RECOMPUTE_FULL : layout->recompute;
+    for (int32_t kind = 0; kind < (int32_t)model->layer_kinds_count; kind++) {
+        price_part(&p, ND_PART_LAYER, kind, &out->layer[kind]);
+        const nd_block_style *style = &context->stack->style;
+        out->saved_bytes[kind] = nd_block_saved_bytes(model, layout, context->train, style, kind, mode);
+        out->saved_bytes_none[kind] =
+            nd_block_saved_bytes(model, layout, context->train, style, kind, ND_RECOMPUTE_NONE);
+        out->working_bytes[kind] = nd_block_working_bytes(model, layout, context->train, kind);
+        if (context->train->lora_rank > 0) {
+            out->params_lora[kind] = nd_block_lora_params(model, layout, context->train, kind);
+        }
+    }
+    price_part(&p, ND_PART_EMBEDDING, 0, &out->embedding);
+    price_part(&p, ND_PART_HEAD, 0, &out->head);
+    count_params(context, layout, out);
+}
+
+double nd_price_collective_s(const nd_cost_context *context, const nd_layout *layout, const nd_op *op)
+{
+    nd_group_placement place =
+        nd_group_place(context->cluster, context->calibration, nd_mesh_group(layout, op->group));
+    return (double)op->repeats * nd_collective_s(&place, op->collective, op->bytes);
+}

@@ -1,0 +1,57 @@
+/** A software stack: what a framework's kernels, loss and allocator cost. One JSON file each in stacks/. */
+#ifndef ND_COST_MODEL_STACK_H
+#define ND_COST_MODEL_STACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/layout.h"
+#include "core/train_spec.h"
+#include "program/block.h"
+
+ND_BEGIN_DECLS
+
+typedef struct nd_stack {
+    char name[32];
+    char title[96];
+    /* what the stack can run: one bit per enumerator */
+    uint32_t shardings, recomputes, cp_methods, schedules;
+    bool axis[ND_AXIS_COUNT]; /* may be larger than 1 */
+    bool expert_parallel;
+    bool tp_implies_sp;           /* sequence parallelism is always on with tp */
+    bool tp_without_sp;           /* tp with sequence parallelism off is possible */
+    nd_sharding default_sharding; /* when dp_shard (or cp) is larger than 1 */
+    nd_attention default_attention;
+    /* time */
+    nd_block_style style;
+    double grad_reduce_bytes; /* bytes of one gradient element on the wire */
+    double tp_overlap_frac;   /* part of the tp collectives that is hidden */
+    bool overlaps_dp;         /* gradient traffic runs behind the last backward pass */
+    bool overlaps_pp;
+    double optimizer_traffic_bytes; /* HBM bytes per updated parameter */
+    double host_s;                  /* per step: launches, logging, data */
+    double launch_s;                /* host time of one kernel launch; 0 when hidden by graphs */
+    /* memory */
+    bool fsdp;                   /* fp32 (or base) shards, gathered per layer in compute precision */
+    double master_bytes;         /* bytes per trained parameter of the fp32 copy (0 when the weights are fp32) */
+    double weight_bytes;         /* bytes per resident parameter shard */
+    double grad_bytes;           /* bytes per resident gradient element */
+    double gathered_layers;      /* unsharded layers alive at once under zero3 */
+    bool dummy_wgrad;            /* one unsharded weight gradient per distinct shape (Transformer Engine) */
+    double reserved_ratio;       /* reserved by the allocator / allocated */
+    double context_bytes;        /* CUDA context, kernels, workspaces */
+    double group_bytes;          /* communicator buffers of one process group */
+    double optimizer_temp_bytes; /* temporaries of the optimizer step, bytes per parameter of the rank's shard */
+    double load_full_model;      /* 1: every rank's host process holds the whole model while loading; 0: rank 0 only */
+    char source[512];
+} nd_stack;
+
+/** A built-in stack by name ("torch-fsdp2", "torch-ddp", "megatron", "deepspeed", "ndplan"). */
+nd_status nd_stack_find(const char *name, nd_stack *out, nd_error *err) ND_NODISCARD;
+
+size_t nd_stack_builtin_count(void);
+const char *nd_stack_builtin_name(size_t index);
+
+ND_END_DECLS
+
+#endif

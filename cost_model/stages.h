@@ -1,0 +1,22 @@
+/** What one pipeline rank holds. Private building block of the estimate. */
+#ifndef ND_COST_MODEL_STAGES_H
+#define ND_COST_MODEL_STAGES_H
+
+#include "cost_model/estimate.h"
+
+ND_BEGIN_DECLS
+
+/** Micro-batches' worth of activations of this rank's layers that are alive at once. docs/MODEL.md,
+ * "Micro-batches in flight". */
+double nd_stage_in_flight(const nd_layout *layout, int32_t stage);
+
+/** Share of a layer kind's layers that are recomputed: 1 for full, 1/k for every k-th, 0 otherwise. */
+double nd_recomputed_frac(const nd_layout *layout);
+
+/** Stages worth looking at for an extremum: both ends, their neighbours, the middle; all of them when few.
+ * \return how many were written to `stages` (at most 8) */
+int32_t nd_stage_candidates(const nd_layout *layout, int32_t stages[8]);
+
+ND_END_DECLS
+
+#endif

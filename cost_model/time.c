@@ -1,0 +1,266 @@
+#include "cost_model/time.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "cost_model/collectives.h"
+#include "cost_model/data_parallel.h"
+#include "cost_model/stages.h"
+
+/* Share of a pipeline transfer that stays visible when sends overlap compute. */
+static const double overlapped_send_frac = 0.3;
+/* Squared norm for clipping: one read of the fp32 gradients at half the bandwidth. */
+static const double norm_bytes_per_param = 8.0;
+static const int32_t optimizer_kernels = 20;
+/* CPU Adam reads and writes weight, gradient and two moments in fp32; host memory of one node (own assumption: eight
+ * to twelve channels reach about 200 GB/s). */
+static const double cpu_adam_bytes_per_param = 28.0;
+static const double host_memory_bytes_per_s = 200e9;
+
+/* Work of one micro-batch on one stage. */
+typedef struct stage_work {
+    double gemm_s, attention_s, elementwise_s, head_s;
+    double recompute_s;
+    double tp_s, cp_s, ep_s; /* exposed */
+    double hidden_s;
+    double forward_s, backward_s; /* with recompute and exposed communication */
+    double weight_gradient_s;     /* of backward_s */
+} stage_work;
+
+static double stage_total(const stage_work *work)
+{
+    return work->forward_s + work->backward_s;
+}
+
+static double compute_of(const nd_part_price *price, nd_pass pass)
+{
+    return price->gemm_s[pass] + price->attention_s[pass] + price->elementwise_s[pass];
+}
+
+static double exposed_of(const nd_part_price *price, nd_pass pass)
+{
+    return price->exposed_tp_s[pass] + price->exposed_cp_s[pass] + price->exposed_ep_s[pass];
+}
+
+static void add_exposed(const nd_part_price *price, nd_pass pass, double times, stage_work *work)
+{
+    work->tp_s += times * price->exposed_tp_s[pass];
+    work->cp_s += times * price->exposed_cp_s[pass];
+    work->ep_s += times * price->exposed_ep_s[pass];
+    work->hidden_s += times * price->hidden_s[pass];
+}
+
+static void add_part(const nd_part_price *price, double times, double recomputed, stage_work *work)
+{
+    for (int pass = ND_PASS_FORWARD; pass <= ND_PASS_BACKWARD; pass++) {
+        work->gemm_s += times * price->gemm_s[pass];
+        work->attention_s += times * price->attention_s[pass];
+        work->elementwise_s += times * price->elementwise_s[pass];
+        add_exposed(price, (nd_pass)pass, times, work);
+    }
+    double rerun = times * recomputed;
+    add_exposed(price, ND_PASS_RECOMPUTE, rerun, work);
+    work->recompute_s += rerun * compute_of(price, ND_PASS_RECOMPUTE);
+    work->forward_s += times * (compute_of(price, ND_PASS_FORWARD) + exposed_of(price, ND_PASS_FORWARD));
+    work->backward_s += times * (compute_of(price, ND_PASS_BACKWARD) + exposed_of(price, ND_PASS_BACKWARD)) +
+                        rerun * (compute_of(price, ND_PASS_RECOMPUTE) + exposed_of(price, ND_PASS_RECOMPUTE));
+    /* of the two backward GEMMs one computes the weight gradient */
+    work->weight_gradient_s += times * price->gemm_s[ND_PASS_BACKWARD] / 2.0;
+}
+
+static stage_work work_of(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                          int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX])
+{
+    stage_work work;
+    memset(&work, 0, sizeof work);
+    double recomputed = layout->recompute == ND_RECOMPUTE_SELECTIVE ? 1.0 : nd_recomputed_frac(layout);
+    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
+        if (counts[kind] > 0) {
+            add_part(&prices->layer[kind], (double)counts[kind], recomputed, &work);
+        }
+    }
+    if (stage == 0) {
+        add_part(&prices->embedding, 1.0, 0.0, &work);
+    }
+    if (stage == layout->size[ND_AXIS_PP] - 1) {
+        add_part(&prices->head, 1.0, 0.0, &work);
+        work.head_s = compute_of(&prices->head, ND_PASS_FORWARD) + compute_of(&prices->head, ND_PASS_BACKWARD);
+    }
+    return work;
+}
+
+/* The pipeline as a whole: the busiest stage, what the others add while it fills and drains. */
+typedef struct pipeline {
+    stage_work busiest;
+    int32_t busiest_stage;
+    int64_t counts[ND_LAYER_KINDS_MAX]; /* of the busiest stage */
+    double sum_s;  /* of all stages, one micro-batch */
+    double send_s; /* one transfer between stages */
+} pipeline;
+
+static double send_s(const nd_cost_context *context, const nd_layout *layout)
+{
+    if (layout->size[ND_AXIS_PP] == 1) {
+        return 0.0;
+    }
+    double split = layout->sequence_parallel ? (double)layout->size[ND_AXIS_TP] : 1.0;
+    double bytes = nd_block_tokens(layout, context->train) * (double)context->model->hidden *
+                   (double)nd_dtype_compute_bytes(context->train->precision) / split;
+    nd_group group = {.ranks = 2, .stride = nd_mesh_group(layout, ND_GROUP_PP).stride};
+    nd_group_placement place = nd_group_place(context->cluster, context->calibration, group);
+    return nd_collective_s(&place, ND_SEND_RECV, bytes);
+}
+
+static pipeline fill_pipeline(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices)
+{
+    pipeline p;
+    memset(&p, 0, sizeof p);
+    int32_t pp = layout->size[ND_AXIS_PP];
+    for (int32_t stage = 0; stage < pp; stage++) {
+        int64_t counts[ND_LAYER_KINDS_MAX];
+        nd_stage_layers(context, layout, stage, counts);
+        stage_work work = work_of(context, layout, prices, stage, counts);
+        p.sum_s += stage_total(&work);
+        if (stage == 0 || stage_total(&work) > stage_total(&p.busiest)) {
+            p.busiest = work;
+            p.busiest_stage = stage;
+            memcpy(p.counts, counts, sizeof counts);
+        }
+    }
+    p.send_s = send_s(context, layout);
+    return p;
+}
+
+/* Idle time of the busiest stage. Filling and draining take every other stage's time once; interleaving divides that
+ * by vpp, a zero-bubble schedule fills it with weight gradients (ZB-1P: (p-1)(f + b - 2w)). */
+static double bubble_s(const nd_layout *layout, const pipeline *p)
+{
+    double pp = (double)layout->size[ND_AXIS_PP];
+    if (layout->size[ND_AXIS_PP] == 1) {
+        return 0.0;
+    }
+    double others = p->sum_s - stage_total(&p->busiest);
+    double bubble = others / (double)layout->vpp;
+    if (layout->schedule == ND_SCHEDULE_ZERO_BUBBLE) {
+        bubble = fmax(0.0, others - 2.0 * (pp - 1.0) * p->busiest.weight_gradient_s);
+    }
+    return bubble + 2.0 * (pp - 1.0) * p->send_s;
+}
+
+/* Adam over this rank's shard: HBM traffic, kernels, and the norm; or transfers and CPU Adam when offloaded. */
+static void optimizer_time(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                           const pipeline *p, nd_time_breakdown *out)
+{
+    const nd_cluster_spec *cluster = context->cluster;
+    bool lora = context->train->lora_rank > 0;
+    int32_t last = layout->size[ND_AXIS_PP] - 1;
+    double dense = lora ? 0.0
+                        : (p->busiest_stage == 0 ? prices->params_embedding : 0.0) +
+                              (p->busiest_stage == last ? prices->params_head : 0.0);
+    double expert = 0.0;
+    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
+        dense += (double)p->counts[kind] * (lora ? prices->params_lora[kind] : prices->params_dense[kind]);
+        expert += lora ? 0.0 : (double)p->counts[kind] * prices->params_expert[kind];
+    }
+    if (layout->sharding != ND_SHARDING_NONE) {
+        dense /= (double)nd_layout_shard_ranks(layout);
+        expert /= (double)nd_mesh_group(layout, ND_GROUP_EXPERT_SHARD).ranks;
+    }
+    double params = dense + expert;
+    double hbm = cluster->gpu.hbm_bytes_per_s;
+    double norm_s = params * norm_bytes_per_param / hbm;
+    if (layout->offload == ND_OFFLOAD_OPTIMIZER || layout->offload == ND_OFFLOAD_PARAMS) {
+        double ranks = (double)cluster->gpus_per_node;
+        double link = cluster->host_bytes_per_s > 0.0 ? cluster->host_bytes_per_s : cluster->gpu.pcie_bytes_per_s;
+        double transfer = params * (context->stack->grad_bytes + 2.0) / link;
+        out->offload_s = transfer + params * cpu_adam_bytes_per_param * ranks / host_memory_bytes_per_s;
+        out->optimizer_s = norm_s;
+        return;
+    }
+    double traffic = params * context->stack->optimizer_traffic_bytes;
+    out->optimizer_s = traffic / (hbm * context->calibration->hbm_frac) +
+                       (double)optimizer_kernels * context->calibration->kernel_s + norm_s;
+}
+
+/* Weights of offloaded layers come over PCIe for both passes of every micro-batch; checkpoints go and come once. What
+ * compute cannot cover stays visible. */
+static double offload_exposed_s(const nd_cost_context *context, const nd_layout *layout,
+                                const nd_block_prices *prices, const pipeline *p)
+{
+    const nd_cluster_spec *cluster = context->cluster;
+    double link = cluster->host_bytes_per_s > 0.0 ? cluster->host_bytes_per_s : cluster->gpu.pcie_bytes_per_s;
+    double micro_batches = (double)layout->grad_accum;
+    double bytes = 0.0;
+    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
+        double layers = (double)p->counts[kind];
+        if (layout->offload == ND_OFFLOAD_PARAMS) {
+            double params = prices->params_dense[kind] / (double)nd_layout_shard_ranks(layout) +
+                            prices->params_expert[kind] /
+                                (double)nd_mesh_group(layout, ND_GROUP_EXPERT_SHARD).ranks;
+            bytes += 2.0 * layers * params * context->stack->weight_bytes;
+        } else if (layout->offload == ND_OFFLOAD_ACTIVATIONS) {
+            bytes += 2.0 * layers * prices->saved_bytes[kind];
+        }
+    }
+    return micro_batches * fmax(0.0, bytes / link - stage_total(&p->busiest));
+}
+
+/* Host launches that the GPU does not hide: when a layer's kernels are shorter than their launches. */
+static double launch_bound_s(const nd_cost_context *context, const nd_layout *layout, const pipeline *p)
+{
+    double layers = 0.0;
+    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
+        layers += (double)p->counts[kind];
+    }
+    double kernels_per_layer = context->stack->style.fused_elementwise ? 60.0 : 120.0; /* both directions */
+    double launches_s = layers * kernels_per_layer * context->stack->launch_s;
+    return (double)layout->grad_accum * fmax(0.0, launches_s - stage_total(&p->busiest));
+}
+
+static void spread_busiest(const nd_layout *layout, const pipeline *p, nd_time_breakdown *out)
+{
+    double m = (double)layout->grad_accum;
+    const stage_work *work = &p->busiest;
+    out->gemm_s = m * work->gemm_s;
+    out->attention_s = m * work->attention_s;
+    out->elementwise_s = m * work->elementwise_s;
+    out->head_s = m * work->head_s;
+    out->compute_s = out->gemm_s + out->attention_s + out->elementwise_s;
+    out->recompute_s = m * work->recompute_s;
+    out->exposed_tp_s = m * work->tp_s;
+    out->exposed_cp_s = m * work->cp_s;
+    out->exposed_ep_s = m * work->ep_s;
+    out->hidden_comm_s = m * work->hidden_s;
+}
+
+void nd_estimate_time(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                      nd_time_breakdown *out)
+{
+    memset(out, 0, sizeof *out);
+    pipeline p = fill_pipeline(context, layout, prices);
+    double m = (double)layout->grad_accum;
+    spread_busiest(layout, &p, out);
+    double visible = context->stack->overlaps_pp ? overlapped_send_frac : 1.0;
+    out->exposed_pp_s = m * 2.0 * p.send_s * (double)layout->vpp * visible;
+    out->bubble_s = bubble_s(layout, &p);
+
+    nd_dp_cost dp = nd_dp_cost_of_stage(context, layout, prices, p.busiest_stage, p.counts);
+    out->exposed_dp_s = dp.exposed_s;
+    out->contention_s = context->calibration->contention_frac *
+                        (dp.hidden_s * dp.throttle_frac + out->hidden_comm_s);
+    out->hidden_comm_s += dp.hidden_s;
+    optimizer_time(context, layout, prices, &p, out);
+    out->offload_s += offload_exposed_s(context, layout, prices, &p);
+    out->host_s = context->stack->host_s + launch_bound_s(context, layout, &p);
+
+    out->exposed_comm_s =
+        out->exposed_tp_s + out->exposed_cp_s + out->exposed_ep_s + out->exposed_pp_s + out->exposed_dp_s;
+    double sum = out->compute_s + out->recompute_s + out->exposed_comm_s + out->bubble_s + out->optimizer_s +
+                 out->contention_s + out->host_s + out->offload_s;
+    double nodes = (double)context->cluster->nodes;
+    out->straggler_s = sum * context->calibration->straggler_frac * log2(fmax(1.0, nodes));
+    out->other_s = out->contention_s + out->host_s + out->offload_s + out->straggler_s;
+    out->step_s = sum + out->straggler_s;
+    out->step_low_s = out->step_s * context->calibration->time_low_frac;
+    out->step_high_s = out->step_s * context->calibration->time_high_frac;
+}

@@ -1,0 +1,115 @@
+/** A cluster: equal nodes of one GPU type, and the bandwidth tiers that connect ranks.
+ *
+ * Global ranks fill a node before the next one. Tiers are sorted from the narrowest to the widest span; the
+ * last one spans the whole cluster. A group of ranks that fits in span_gpus consecutive ranks communicates
+ * over that tier (and the faster ones below it).
+ */
+#ifndef ND_TOPOLOGIES_CLUSTER_SPEC_H
+#define ND_TOPOLOGIES_CLUSTER_SPEC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "topologies/gpu_spec.h"
+
+ND_BEGIN_DECLS
+
+enum { ND_TIERS_MAX = 6, ND_CLUSTER_NAME_MAX = 96 };
+
+/* X(enumerator, text) */
+#define ND_TIER_KIND_LIST(X)                                                                                           \
+    X(ND_TIER_NVLINK, "nvlink")               /* switched: every pair at full rate */                                  \
+    X(ND_TIER_NVLINK_BRIDGE, "nvlink-bridge") /* pairs */                                                              \
+    X(ND_TIER_XGMI, "xgmi")                   /* full mesh: a pair sees 1 / (n - 1) */                                 \
+    X(ND_TIER_MESH, "mesh")                   /* NVLink or on-chip Ethernet without a switch: like xgmi */             \
+    X(ND_TIER_PCIE, "pcie")                   /* through switches and host bridges */                                  \
+    X(ND_TIER_NETWORK, "network")             /* NICs under one leaf, rail aligned */                                  \
+    X(ND_TIER_SPINE, "spine")                 /* above the leaves, maybe oversubscribed */
+
+typedef enum nd_tier_kind {
+#define ND_TIER_ENUM(name, text) name,
+    ND_TIER_KIND_LIST(ND_TIER_ENUM)
+#undef ND_TIER_ENUM
+        ND_TIER_KIND_COUNT
+} nd_tier_kind;
+
+typedef struct nd_link_tier {
+    nd_tier_kind kind;
+    int64_t span_gpus;       /* consecutive ranks that this tier joins */
+    double bytes_per_s;      /* per GPU, one direction, when all GPUs below it use it at once; data sheet */
+    double efficiency_frac;  /* what large transfers reach of it */
+    double step_latency_s;   /* added by one hop; a tree all-reduce makes two per doubling of the domains */
+    double oversubscription; /* >= 1: the rate above is divided by it */
+    char source[256];
+} nd_link_tier;
+
+/** What the tiers are built from; 0 stands for "not stated". A topology file may override each. */
+typedef struct nd_node_facts {
+    nd_tier_kind link;        /* fast links between GPUs; ND_TIER_PCIE: none */
+    int64_t link_domain_gpus; /* GPUs of one full domain: 8, 72, 2 */
+    double link_bytes_per_s;  /* of one GPU, all its links */
+    double link_efficiency_frac;
+    double link_step_latency_s;
+    bool peer_to_peer;         /* over PCIe; otherwise every byte passes through host memory */
+    int64_t bridge_gpus;       /* GPUs under one host bridge (socket) */
+    double bridge_bytes_per_s; /* between host bridges, one direction, shared by their GPUs */
+    double pcie_efficiency_frac;
+    double pcie_step_latency_s;
+    int64_t nics_per_node;
+    double nic_bytes_per_s; /* of one NIC */
+    double network_efficiency_frac;
+    double network_step_latency_s;
+    int64_t nodes_per_leaf; /* 0: one leaf holds all */
+    double oversubscription;
+    char link_source[160], pcie_source[160], network_source[160];
+} nd_node_facts;
+
+typedef struct nd_cluster_spec {
+    char name[ND_CLUSTER_NAME_MAX];
+    nd_gpu_spec gpu;
+    int64_t nodes;
+    int64_t gpus_per_node;
+    int64_t gpus;                  /* nodes x gpus_per_node */
+    int64_t nvlink_domain;         /* GPUs that see each other over NVLink (8; 72 in a rack; 1: none) */
+    double nic_bytes_per_s;        /* of one node, all NICs, one direction; 0: unknown or single node */
+    char network[48];              /* "ib-ndr", "roce", "efa", "tcpx", "slingshot", "ethernet", ... */
+    double host_bytes_per_s;       /* GPU to host memory, one GPU, one direction (PCIe or C2C) */
+    int64_t host_memory_bytes;     /* of one node; 0: unknown */
+    double price_usd_per_gpu_hour; /* 0: unknown */
+    int64_t tiers_count;           /* >= 1 */
+    nd_link_tier tiers[ND_TIERS_MAX];
+    nd_node_facts facts; /* nd_cluster_resize() builds the tiers again from these */
+    char source[512];
+    char note[256]; /* what was assumed ("NICs not stated: 8 x 400 Gb/s"), or empty */
+} nd_cluster_spec;
+
+const char *nd_tier_kind_name(nd_tier_kind kind);
+
+/** Resolve what `--cluster` was given:
+ *   "2x8xh100" (nodes x GPUs x type), "8xh100" (one node), "h100" (one GPU);
+ *   "p5.48xlarge:4", "dgx-a100:16" (a built-in cluster or instance and a node count; ":N" left out means 1);
+ *   a path to a topology file (JSON, the format of docs/TOPOLOGY.md).
+ * \return ND_ENOTFOUND with the nearest name, ND_EPARSE with file, line and column, ND_EINVAL for absurd counts
+ *         (nodes 1..65536, GPUs per node 1..72, at most 1,048,576 GPUs).
+ */
+nd_status nd_cluster_load(const char *text, nd_cluster_spec *out, nd_error *err) ND_NODISCARD;
+
+/** Parse the text of a topology file. */
+nd_status nd_cluster_parse(const char *text, size_t length, const char *origin, nd_cluster_spec *out,
+                           nd_error *err) ND_NODISCARD;
+
+/** The same cluster with another number of nodes (tiers follow). */
+nd_status nd_cluster_resize(const nd_cluster_spec *cluster, int64_t nodes, nd_cluster_spec *out,
+                            nd_error *err) ND_NODISCARD;
+
+size_t nd_cluster_builtin_count(void);
+const char *nd_cluster_builtin_name(size_t index);
+
+/** How a group (`ranks` members, `stride` apart in global rank) lies on the tiers.
+ * members[i] = how many members of it share one domain of tier i (1..ranks; the last tier has all). */
+void nd_cluster_group_members(const nd_cluster_spec *cluster, int64_t ranks, int64_t stride,
+                              int64_t members[ND_TIERS_MAX]);
+
+ND_END_DECLS
+
+#endif
