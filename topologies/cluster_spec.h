@@ -47,6 +47,7 @@ typedef struct nd_link_tier {
 typedef struct nd_node_facts {
     nd_tier_kind link;        /* fast links between GPUs; ND_TIER_PCIE: none */
     int64_t link_domain_gpus; /* GPUs of one full domain: 8, 72, 2 */
+    bool link_crosses_nodes;  /* a rack: the domain holds several nodes */
     double link_bytes_per_s;  /* of one GPU, all its links */
     double link_efficiency_frac;
     double link_step_latency_s;
@@ -66,6 +67,7 @@ typedef struct nd_node_facts {
 
 typedef struct nd_cluster_spec {
     char name[ND_CLUSTER_NAME_MAX];
+    char base_name[ND_CLUSTER_NAME_MAX]; /* of the built-in or file, without a count; empty for NODESxGPUSxTYPE */
     nd_gpu_spec gpu;
     int64_t nodes;
     int64_t gpus_per_node;
