@@ -49,6 +49,15 @@ typedef struct nd_llama_traits {
     nd_tp_plan tp_plan;
 } nd_llama_traits;
 
+/* config_reader.c */
+nd_status nd_reader_document(const nd_json_doc *doc, const char *origin, bool assume_llama, nd_model_spec *out,
+                             nd_error *err) ND_NODISCARD;
+
+/* builtin.c */
+/** The built-in that `name` means, or NULL; `dropped` gets words of the name that were ignored ("instruct"), or "".
+ */
+const nd_resource *nd_builtin_find(const char *name, char *dropped, size_t dropped_bytes);
+
 /* readers_common.c: keys. `old_key` (or NULL) is another name of the same thing. */
 bool nd_reader_find(const nd_model_reader *r, const char *key, const char *old_key, nd_json *out);
 /** Where an error about this key points: its value, or the object when the key is absent. */
