@@ -1,0 +1,38 @@
+/** From options to what the planner needs: model, cluster, software, training. Everything left out gets a default
+ * that is recorded as an assumption. */
+#ifndef ND_CLI_INPUTS_H
+#define ND_CLI_INPUTS_H
+
+#include "cli/options.h"
+#include "cost_model/estimate.h"
+#include "frameworks/framework.h"
+#include "reports/report.h"
+
+typedef struct nd_inputs {
+    nd_model_spec model;
+    nd_cluster_spec cluster;
+    nd_stack stack;
+    nd_calibration calibration;
+    nd_train_spec train;
+    const nd_framework *framework; /* NULL: none chosen */
+    bool global_batch_given;
+    nd_cost_context cost; /* borrows the members above: an nd_inputs must not be copied */
+    nd_assumption assumptions[ND_ASSUMPTIONS_MAX];
+    int32_t assumptions_count;
+} nd_inputs;
+
+/** Load everything but the default global batch, which depends on the command.
+ * \param[out] out  in an unspecified state on failure, but holds nothing that needs freeing */
+nd_status nd_inputs_load(const nd_options *options, nd_inputs *out, nd_error *err) ND_NODISCARD;
+
+/** Set the global batch when the user gave none. */
+void nd_inputs_default_batch(nd_inputs *inputs, int64_t global_batch_seqs, const char *why);
+
+/** Last step: check the training and prepare inputs->cost. */
+nd_status nd_inputs_finish(nd_inputs *inputs, nd_error *err) ND_NODISCARD;
+
+/** Record an assumption; `option` may be empty. */
+void nd_inputs_assume(nd_inputs *inputs, const char *option, const char *value, const char *format, ...)
+    ND_PRINTF(4, 5);
+
+#endif

@@ -1,0 +1,268 @@
+#include "reports/estimate_report.h"
+
+#include <string.h>
+
+#include "core/units.h"
+#include "reports/comm_table.h"
+#include "reports/format.h"
+#include "reports/terms.h"
+
+static nd_tone verdict_tone(nd_verdict verdict)
+{
+    return verdict == ND_VERDICT_FITS ? ND_TONE_GOOD : verdict == ND_VERDICT_BORDERLINE ? ND_TONE_WARN : ND_TONE_BAD;
+}
+
+static void print_layout(FILE *stream, const nd_report_context *context, const nd_layout *layout)
+{
+    char text[512];
+    (void)nd_layout_format(layout, text, sizeof text);
+    nd_report_paragraph(stream, &context->style, 0, 11, "Layout     %s", text);
+}
+
+static void print_summary(FILE *stream, const nd_report_context *context, const nd_estimate *estimate)
+{
+    const nd_memory_breakdown *memory = &estimate->memory;
+    const nd_time_breakdown *time = &estimate->time;
+    fputc('\n', stream);
+    nd_report_tone(stream, &context->style, verdict_tone(memory->verdict), nd_verdict_name(memory->verdict));
+    fprintf(stream, ": %s of %s GiB a GPU (80 %% interval %s to %s)\n", nd_format_gib(memory->peak_bytes).text,
+            nd_format_gib(memory->capacity_bytes).text, nd_format_gib(memory->peak_low_bytes).text,
+            nd_format_gib(memory->peak_high_bytes).text);
+    nd_report_paragraph(stream, &context->style, 0, 0,
+                        "step %s (80 %% interval %s to %s), %s tokens/s, %s tokens/s per GPU, MFU %s %%, HFU %s %%, "
+                        "bound by %s",
+                        nd_format_seconds(time->step_s).text, nd_format_seconds(time->step_low_s).text,
+                        nd_format_seconds(time->step_high_s).text, nd_format_number(estimate->tokens_per_s).text,
+                        nd_format_number(estimate->tokens_per_s_per_gpu).text,
+                        nd_format_percent(estimate->mfu_frac).text, nd_format_percent(estimate->hfu_frac).text,
+                        estimate->bound_by);
+}
+
+static nd_status print_and_free(nd_table *table, FILE *stream, const nd_report_context *context, nd_error *err)
+{
+    nd_status status = nd_table_print(table, stream, &context->style, 2, err);
+    nd_table_free(table);
+    return status;
+}
+
+static nd_status start_table(const nd_column *columns, int32_t count, nd_table **out, nd_error *err)
+{
+    *out = nd_table_create(columns, count);
+    return *out != NULL ? ND_OK : nd_fail(err, ND_ENOMEM, "out of memory while laying out the report");
+}
+
+static nd_status print_memory(FILE *stream, const nd_report_context *context, const nd_memory_breakdown *memory,
+                              nd_error *err)
+{
+    static const nd_column columns[] = {
+        {"term", NULL, ND_ALIGN_LEFT, 0, false},
+        {"memory", "GiB", ND_ALIGN_RIGHT, 0, false},
+        {"share", "%", ND_ALIGN_RIGHT, 0, false},
+    };
+    nd_table *table = NULL;
+    ND_TRY(start_table(columns, 3, &table, err));
+    for (const nd_term *term = nd_memory_terms; term->key != NULL; term++) {
+        double bytes = nd_memory_term(memory, term);
+        nd_table_add(table, term->label);
+        nd_table_add(table, nd_format_gib(bytes).text);
+        nd_table_add(table, nd_format_percent(bytes / memory->peak_bytes).text);
+    }
+    nd_table_add_tone(table, "peak", ND_TONE_STRONG);
+    nd_table_add_tone(table, nd_format_gib(memory->peak_bytes).text, ND_TONE_STRONG);
+    nd_table_add(table, "100.0");
+    char heading[96];
+    (void)snprintf(heading, sizeof heading, "Memory of one GPU at its peak: phase %s, pipeline stage %d",
+                   nd_phase_name(memory->phase), (int)memory->stage);
+    nd_report_heading(stream, &context->style, heading);
+    return print_and_free(table, stream, context, err);
+}
+
+static nd_status print_phases(FILE *stream, const nd_report_context *context, const nd_memory_breakdown *memory,
+                              nd_error *err)
+{
+    static const nd_column columns[] = {
+        {"phase", NULL, ND_ALIGN_LEFT, 0, false},
+        {"peak", "GiB", ND_ALIGN_RIGHT, 0, false},
+        {"free", "GiB", ND_ALIGN_RIGHT, 0, false},
+    };
+    nd_table *table = NULL;
+    ND_TRY(start_table(columns, 3, &table, err));
+    for (int phase = 0; phase < ND_PHASE_COUNT; phase++) {
+        double left = memory->capacity_bytes - memory->phase_bytes[phase];
+        nd_table_add(table, nd_phase_name((nd_phase)phase));
+        nd_table_add(table, nd_format_gib(memory->phase_bytes[phase]).text);
+        nd_table_add_tone(table, nd_format_gib(left).text, left < 0.0 ? ND_TONE_BAD : ND_TONE_PLAIN);
+    }
+    nd_report_heading(stream, &context->style, "Memory by phase");
+    return print_and_free(table, stream, context, err);
+}
+
+static void print_host(FILE *stream, const nd_report_context *context, const nd_memory_breakdown *memory)
+{
+    double host = (double)context->cost->cluster->host_memory_bytes;
+    char has[64] = "the cluster file does not say how much it has";
+    if (host > 0.0) {
+        (void)snprintf(has, sizeof has, "it has %s GiB", nd_format_gib(host).text);
+    }
+    nd_report_paragraph(stream, &context->style, 2, 2,
+                        "Host memory of one node: %s GiB while training, %s GiB while loading; %s.",
+                        nd_format_gib(memory->host_bytes).text, nd_format_gib(memory->host_load_bytes).text, has);
+    if (host > 0.0 && (memory->host_bytes > host || memory->host_load_bytes > host)) {
+        nd_report_paragraph(stream, &context->style, 2, 2,
+                            "That is more than the node has: load sharded, one rank at "
+                            "a time, or offload less.");
+    }
+}
+
+static nd_status print_time(FILE *stream, const nd_report_context *context, const nd_time_breakdown *time,
+                            nd_error *err)
+{
+    static const nd_column columns[] = {
+        {"term", NULL, ND_ALIGN_LEFT, 0, false},
+        {"time", "ms", ND_ALIGN_RIGHT, 0, false},
+        {"share", "%", ND_ALIGN_RIGHT, 0, false},
+    };
+    nd_table *table = NULL;
+    ND_TRY(start_table(columns, 3, &table, err));
+    for (const nd_term *term = nd_time_terms; term->key != NULL; term++) {
+        double seconds = nd_time_term(time, term);
+        if (term->part && seconds == 0.0) {
+            continue;
+        }
+        char label[64];
+        (void)snprintf(label, sizeof label, "%s%s", term->part ? "  " : "", term->label);
+        nd_table_add(table, label);
+        nd_table_add(table, nd_format_number(seconds / ND_MILLI).text);
+        nd_table_add(table, nd_format_percent(seconds / time->step_s).text);
+    }
+    nd_table_add_tone(table, "step", ND_TONE_STRONG);
+    nd_table_add_tone(table, nd_format_number(time->step_s / ND_MILLI).text, ND_TONE_STRONG);
+    nd_table_add(table, "100.0");
+    nd_report_heading(stream, &context->style, "Time of one step (indented: parts of the line above)");
+    ND_TRY(print_and_free(table, stream, context, err));
+    nd_report_paragraph(stream, &context->style, 2, 2, "Communication hidden behind compute: %s, not in the step.",
+                        nd_format_seconds(time->hidden_comm_s).text);
+    return ND_OK;
+}
+
+static void print_batch(FILE *stream, const nd_report_context *context, const nd_estimate_view *view)
+{
+    const nd_layout *layout = &view->layout;
+    nd_report_heading(stream, &context->style, "Batch and learning rate");
+    nd_report_paragraph(
+        stream, &context->style, 2, 4,
+        "Effective batch: micro_batch %d x grad_accum %s x dp_replicate %d x dp_shard %d = %s sequences "
+        "= %s tokens a step.",
+        (int)layout->micro_batch, nd_format_count(layout->grad_accum).text, (int)layout->size[ND_AXIS_DP_REPLICATE],
+        (int)layout->size[ND_AXIS_DP_SHARD], nd_format_count(view->effective_batch_seqs).text,
+        nd_format_number(view->effective_batch_tokens).text);
+    nd_report_paragraph(stream, &context->style, 2, 4,
+                        "Learning rate against one GPU with micro_batch %d and no accumulation: x %s by the linear "
+                        "rule, x %s by the square-root rule (usual with Adam).",
+                        (int)layout->micro_batch, nd_format_number(view->lr_linear_factor).text,
+                        nd_format_number(view->lr_sqrt_factor).text);
+}
+
+static void add_checkpoint(nd_table *table, const nd_checkpoint_row *row)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "%s%s", nd_recompute_name(row->recompute), row->is_this_layout ? " *" : "");
+    nd_table_add(table, name);
+    if (!row->allowed) {
+        nd_table_add(table, "-");
+        nd_table_add(table, "-");
+        nd_table_add(table, "-");
+        nd_table_add(table, row->rule != NULL ? row->rule : "-");
+        nd_table_add(table, "-");
+        nd_table_add(table, "-");
+        return;
+    }
+    const nd_estimate *estimate = &row->estimate;
+    nd_table_add(table, nd_format_gib(estimate->memory.activations_bytes).text);
+    nd_table_add(table, row->has_baseline ? nd_format_percent(row->saved_frac).text : "-");
+    nd_table_add(table, nd_format_gib(estimate->memory.peak_bytes).text);
+    nd_table_add_tone(table, nd_verdict_name(estimate->memory.verdict), verdict_tone(estimate->memory.verdict));
+    nd_table_add(table, nd_format_number(estimate->time.step_s / ND_MILLI).text);
+    nd_table_add(table, row->has_baseline ? nd_format_percent(row->slower_frac).text : "-");
+}
+
+static nd_status print_checkpoints(FILE *stream, const nd_report_context *context, const nd_estimate_view *view,
+                                   nd_error *err)
+{
+    static const nd_column columns[] = {
+        {"recompute", NULL, ND_ALIGN_LEFT, 0, false}, {"activations", "GiB", ND_ALIGN_RIGHT, 0, false},
+        {"saved", "%", ND_ALIGN_RIGHT, 0, false},     {"peak", "GiB", ND_ALIGN_RIGHT, 0, false},
+        {"verdict", NULL, ND_ALIGN_LEFT, 0, false},   {"step", "ms", ND_ALIGN_RIGHT, 0, false},
+        {"slower", "%", ND_ALIGN_RIGHT, 0, false},
+    };
+    nd_table *table = NULL;
+    ND_TRY(start_table(columns, 7, &table, err));
+    for (int32_t i = 0; i < ND_CHECKPOINT_ROWS; i++) {
+        add_checkpoint(table, &view->checkpoints[i]);
+    }
+    nd_report_heading(stream, &context->style, "What checkpointing saves and costs (* this layout)");
+    ND_TRY(print_and_free(table, stream, context, err));
+    nd_report_paragraph(stream, &context->style, 2, 2,
+                        "The usual rule of thumb: 60-80 %% of the activation memory for 20-30 %% more time.");
+    return ND_OK;
+}
+
+static void print_sources(FILE *stream, const nd_report_context *context)
+{
+    const nd_cost_context *cost = context->cost;
+    const nd_calibration *calibration = cost->calibration;
+    bool own = strcmp(calibration->gpu, cost->cluster->gpu.name) == 0;
+    nd_report_heading(stream, &context->style, "Where the numbers come from");
+    nd_report_paragraph(stream, &context->style, 2, 4, "GPU %s: %s", cost->cluster->gpu.name,
+                        cost->cluster->gpu.source);
+    nd_report_paragraph(stream, &context->style, 2, 4, "Calibration %s%s%s%s: %s", calibration->name,
+                        own ? "" : " (fitted on ", own ? "" : calibration->gpu,
+                        own ? "" : ", there is none for this GPU)", calibration->source);
+    nd_report_paragraph(stream, &context->style, 2, 4, "Stack %s: %s", cost->stack->name, cost->stack->source);
+    for (int64_t i = 0; i < cost->cluster->tiers_count; i++) {
+        const nd_link_tier *tier = &cost->cluster->tiers[i];
+        nd_report_paragraph(stream, &context->style, 2, 4, "Link %s, %s GPUs: %s GB/s a GPU, reaches %s %% of it; %s",
+                            nd_tier_kind_name(tier->kind), nd_format_count(tier->span_gpus).text,
+                            nd_format_gb_per_s(tier->bytes_per_s / tier->oversubscription).text,
+                            nd_format_percent(tier->efficiency_frac).text, tier->source);
+    }
+    if (cost->cluster->source[0] != '\0') {
+        nd_report_paragraph(stream, &context->style, 2, 4, "Cluster: %s", cost->cluster->source);
+    }
+    nd_report_paragraph(stream, &context->style, 2, 4,
+                        "FLOPs a token: %s GFLOP with the full attention matrix (MFU uses these), %s GFLOP causal.",
+                        nd_format_number(cost->flops_per_token / ND_GIGA).text,
+                        nd_format_number(cost->flops_per_token_causal / ND_GIGA).text);
+}
+
+nd_status nd_report_estimate(FILE *stream, const nd_report_context *context, const nd_estimate_view *view,
+                             nd_error *err)
+{
+    nd_report_preamble(stream, context);
+    print_layout(stream, context, &view->layout);
+    print_summary(stream, context, &view->estimate);
+    if (context->quiet) {
+        return ND_OK;
+    }
+    ND_TRY(print_memory(stream, context, &view->estimate.memory, err));
+    ND_TRY(print_phases(stream, context, &view->estimate.memory, err));
+    print_host(stream, context, &view->estimate.memory);
+    ND_TRY(print_time(stream, context, &view->estimate.time, err));
+    ND_TRY(nd_report_comm(stream, context, &view->comm, err));
+    print_batch(stream, context, view);
+    ND_TRY(print_checkpoints(stream, context, view, err));
+    print_sources(stream, context);
+    return ND_OK;
+}
+
+void nd_report_illegal(FILE *stream, const nd_report_context *context, const nd_layout *layout,
+                       const nd_refusal *refusal)
+{
+    nd_report_preamble(stream, context);
+    print_layout(stream, context, layout);
+    fputc('\n', stream);
+    nd_report_paragraph(stream, &context->style, 0, 2, "Not legal (%s): %s", refusal->rule, refusal->message);
+    if (refusal->nearest[0] != '\0') {
+        nd_report_paragraph(stream, &context->style, 0, 2, "Nearest legal: %s", refusal->nearest);
+    }
+}

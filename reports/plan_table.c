@@ -1,0 +1,360 @@
+#include "reports/plan_table.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "reports/format.h"
+#include "reports/rejections.h"
+#include "reports/terms.h"
+
+enum { CELL_MAX = 64 };
+
+typedef void (*cell_writer)(const nd_plan *plan, int32_t rank, char *cell);
+
+/* A column that says the same in every row is left out; what it says goes into one line below unless it is the
+ * neutral value. */
+typedef struct plan_column {
+    nd_column column;
+    const char *key;     /* how the line below names it; NULL: the column always stays */
+    const char *neutral; /* not worth saying */
+    cell_writer write;
+} plan_column;
+
+static void write_rank(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)plan;
+    (void)snprintf(cell, CELL_MAX, "%d", (int)rank);
+}
+
+static void write_degree(int32_t degree, char *cell)
+{
+    (void)snprintf(cell, CELL_MAX, "%d", (int)degree);
+}
+
+#define AXIS_WRITER(name, axis)                                                                                        \
+    static void write_##name(const nd_plan *plan, int32_t rank, char *cell)                                            \
+    {                                                                                                                  \
+        (void)rank;                                                                                                    \
+        write_degree(plan->layout.size[axis], cell);                                                                   \
+    }
+AXIS_WRITER(pp, ND_AXIS_PP)
+AXIS_WRITER(dp_replicate, ND_AXIS_DP_REPLICATE)
+AXIS_WRITER(dp_shard, ND_AXIS_DP_SHARD)
+AXIS_WRITER(cp, ND_AXIS_CP)
+AXIS_WRITER(tp, ND_AXIS_TP)
+
+static void write_ep(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    write_degree(plan->layout.ep, cell);
+}
+
+static void write_vpp(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    write_degree(plan->layout.vpp, cell);
+}
+
+static void write_sp(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    const char *text = plan->layout.size[ND_AXIS_TP] == 1 ? "-" : plan->layout.sequence_parallel ? "on" : "off";
+    (void)snprintf(cell, CELL_MAX, "%s", text);
+}
+
+static void write_batch(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    (void)snprintf(cell, CELL_MAX, "%dx%lld", (int)plan->layout.micro_batch, (long long)plan->layout.grad_accum);
+}
+
+static void write_sharding(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    (void)snprintf(cell, CELL_MAX, "%s", nd_sharding_name(plan->layout.sharding));
+}
+
+static void write_recompute(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    if (plan->layout.recompute == ND_RECOMPUTE_EVERY) {
+        (void)snprintf(cell, CELL_MAX, "every:%d", (int)plan->layout.recompute_every);
+        return;
+    }
+    (void)snprintf(cell, CELL_MAX, "%s", nd_recompute_name(plan->layout.recompute));
+}
+
+static void write_cp_method(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    const char *text = plan->layout.size[ND_AXIS_CP] == 1 ? "-" : nd_cp_method_name(plan->layout.cp_method);
+    (void)snprintf(cell, CELL_MAX, "%s", text);
+}
+
+static void write_schedule(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    const char *text = plan->layout.size[ND_AXIS_PP] == 1 ? "-" : nd_schedule_name(plan->layout.schedule);
+    (void)snprintf(cell, CELL_MAX, "%s", text);
+}
+
+static void write_offload(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    (void)snprintf(cell, CELL_MAX, "%s", nd_offload_name(plan->layout.offload));
+}
+
+static void write_memory(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    (void)snprintf(cell, CELL_MAX, "%s", nd_format_gib(plan->estimate.memory.peak_bytes).text);
+}
+
+static void write_verdict(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    (void)snprintf(cell, CELL_MAX, "%s", nd_verdict_name(plan->estimate.memory.verdict));
+}
+
+static void write_step(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    (void)snprintf(cell, CELL_MAX, "%s", nd_format_number(plan->estimate.time.step_s).text);
+}
+
+static void write_tokens(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    (void)snprintf(cell, CELL_MAX, "%s", nd_format_number(plan->estimate.tokens_per_s).text);
+}
+
+static void write_tokens_per_gpu(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    (void)snprintf(cell, CELL_MAX, "%s", nd_format_number(plan->estimate.tokens_per_s_per_gpu).text);
+}
+
+static void write_mfu(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    (void)snprintf(cell, CELL_MAX, "%s", nd_format_percent(plan->estimate.mfu_frac).text);
+}
+
+static void write_bound(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    (void)snprintf(cell, CELL_MAX, "%s", plan->estimate.bound_by);
+}
+
+#define LEFT  ND_ALIGN_LEFT
+#define RIGHT ND_ALIGN_RIGHT
+static const plan_column plan_columns[] = {
+    {{"#", NULL, RIGHT, 0, false}, NULL, NULL, write_rank},
+    {{"pp", NULL, RIGHT, 0, false}, "pp", "1", write_pp},
+    {{"dp", "repl", RIGHT, 0, false}, "dp_replicate", "1", write_dp_replicate},
+    {{"dp", "shard", RIGHT, 0, false}, "dp_shard", "1", write_dp_shard},
+    {{"cp", NULL, RIGHT, 0, false}, "cp", "1", write_cp},
+    {{"tp", NULL, RIGHT, 0, false}, "tp", "1", write_tp},
+    {{"ep", NULL, RIGHT, 0, false}, "ep", "1", write_ep},
+    {{"vpp", NULL, RIGHT, 6, false}, "vpp", "1", write_vpp},
+    {{"sp", NULL, LEFT, 7, false}, "sp", "-", write_sp},
+    {{"batch", "x acc", RIGHT, 0, false}, "micro_batch x grad_accum", "", write_batch},
+    {{"sharding", NULL, LEFT, 5, false}, "sharding", "none", write_sharding},
+    {{"recompute", NULL, LEFT, 0, false}, "recompute", "none", write_recompute},
+    {{"cp", "method", LEFT, 8, false}, "cp_method", "-", write_cp_method},
+    {{"schedule", NULL, LEFT, 9, false}, "schedule", "-", write_schedule},
+    {{"offload", NULL, LEFT, 4, false}, "offload", "none", write_offload},
+    {{"memory", "GiB", RIGHT, 0, false}, NULL, NULL, write_memory},
+    {{"verdict", NULL, LEFT, 0, false}, "verdict", "", write_verdict},
+    {{"step", "s", RIGHT, 0, false}, NULL, NULL, write_step},
+    {{"tokens/s", NULL, RIGHT, 10, false}, NULL, NULL, write_tokens},
+    {{"tok/s", "per GPU", RIGHT, 2, false}, NULL, NULL, write_tokens_per_gpu},
+    {{"MFU", "%", RIGHT, 1, false}, NULL, NULL, write_mfu},
+    {{"bound by", NULL, LEFT, 3, false}, NULL, NULL, write_bound},
+};
+enum { PLAN_COLUMNS = sizeof plan_columns / sizeof plan_columns[0] };
+
+/* Is the column the same in every plan? Degrees are left out only when they are 1, since a reader expects to see
+ * how the ranks are divided. */
+static bool is_constant(const plan_column *column, const nd_plan_list *list, char *value)
+{
+    if (column->key == NULL) {
+        return false;
+    }
+    column->write(&list->plans[0], 1, value);
+    bool degree = strcmp(column->neutral, "1") == 0;
+    if (degree && strcmp(value, "1") != 0) {
+        return false;
+    }
+    if (list->count == 1 && !degree && strcmp(value, column->neutral) != 0) {
+        return false;
+    }
+    for (int32_t i = 1; i < list->count; i++) {
+        char other[CELL_MAX];
+        column->write(&list->plans[i], i + 1, other);
+        if (strcmp(value, other) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static nd_tone verdict_tone(nd_verdict verdict)
+{
+    return verdict == ND_VERDICT_FITS ? ND_TONE_GOOD : verdict == ND_VERDICT_BORDERLINE ? ND_TONE_WARN : ND_TONE_BAD;
+}
+
+static nd_status print_table(FILE *stream, const nd_report_context *context, const nd_plan_list *list, nd_error *err)
+{
+    nd_column columns[PLAN_COLUMNS];
+    const plan_column *shown[PLAN_COLUMNS];
+    int32_t count = 0;
+    char same[512] = "";
+    for (int32_t c = 0; c < (int32_t)PLAN_COLUMNS; c++) {
+        char value[CELL_MAX];
+        if (!is_constant(&plan_columns[c], list, value)) {
+            columns[count] = plan_columns[c].column;
+            shown[count++] = &plan_columns[c];
+        } else if (strcmp(value, plan_columns[c].neutral) != 0) {
+            size_t used = strlen(same);
+            (void)snprintf(same + used, sizeof same - used, "%s%s=%s", used > 0 ? ", " : "", plan_columns[c].key,
+                           value);
+        }
+    }
+    nd_table *table = nd_table_create(columns, count);
+    if (table == NULL) {
+        return nd_fail(err, ND_ENOMEM, "out of memory while laying out the plans");
+    }
+    for (int32_t i = 0; i < list->count; i++) {
+        for (int32_t c = 0; c < count; c++) {
+            char cell[CELL_MAX];
+            shown[c]->write(&list->plans[i], i + 1, cell);
+            bool verdict = shown[c]->write == write_verdict;
+            nd_table_add_tone(table, cell,
+                              verdict ? verdict_tone(list->plans[i].estimate.memory.verdict) : ND_TONE_PLAIN);
+        }
+    }
+    nd_status status = nd_table_print(table, stream, &context->style, 0, err);
+    nd_table_free(table);
+    if (status == ND_OK && same[0] != '\0') {
+        nd_report_paragraph(stream, &context->style, 0, 2, "In every plan: %s", same);
+    }
+    return status;
+}
+
+/* Why the first is before the second: the term of the step time in which they differ most. */
+static void print_reason(FILE *stream, const nd_report_context *context, const nd_plan_list *list,
+                         nd_objective objective)
+{
+    if (list->count < 2) {
+        return;
+    }
+    const nd_estimate *first = &list->plans[0].estimate;
+    const nd_estimate *second = &list->plans[1].estimate;
+    if (objective == ND_OBJECTIVE_MEMORY) {
+        nd_report_paragraph(stream, &context->style, 0, 2, "#1 before #2: it needs %s GiB instead of %s GiB.",
+                            nd_format_gib(first->memory.peak_bytes).text,
+                            nd_format_gib(second->memory.peak_bytes).text);
+        return;
+    }
+    double ahead_s = second->time.step_s - first->time.step_s;
+    const nd_term *term = nd_time_terms_largest_difference(&first->time, &second->time, 0.0);
+    if (ahead_s <= 1e-9 * first->time.step_s || term == NULL) {
+        nd_report_paragraph(
+            stream, &context->style, 0, 2, "#1 before #2: the same step time; it needs %s GiB instead of %s GiB.",
+            nd_format_gib(first->memory.peak_bytes).text, nd_format_gib(second->memory.peak_bytes).text);
+        return;
+    }
+    double first_s = nd_time_term(&first->time, term);
+    double second_s = nd_time_term(&second->time, term);
+    nd_report_paragraph(stream, &context->style, 0, 2,
+                        "#1 before #2: its step is %s %% (%s) shorter; the largest difference is %s: %s against %s%s.",
+                        nd_format_percent(ahead_s / second->time.step_s).text, nd_format_seconds(ahead_s).text,
+                        term->label, nd_format_seconds(first_s).text, nd_format_seconds(second_s).text,
+                        first_s > second_s ? ", which the other terms more than make up for" : "");
+    if (second->time.step_low_s < first->time.step_s) {
+        nd_report_paragraph(stream, &context->style, 0, 2,
+                            "That is within the model's uncertainty: measure both when it matters.");
+    }
+}
+
+static void print_notes(FILE *stream, const nd_report_context *context, const nd_plan_list *list)
+{
+    for (int32_t i = 0; i < list->count; i++) {
+        char note[256];
+        for (int32_t n = 0; nd_plan_note(&list->plans[i], n, note, sizeof note); n++) {
+            nd_report_paragraph(stream, &context->style, 0, 4, "#%d %s", (int)(i + 1), note);
+        }
+    }
+}
+
+static void print_next_step(FILE *stream, const nd_report_context *context, const nd_layout *layout)
+{
+    char text[512];
+    (void)nd_layout_format(layout, text, sizeof text);
+    nd_report_paragraph(stream, &context->style, 0, 2, "In full: ndplan estimate ... --layout %s", text);
+}
+
+/* The largest part of the closest layout, so that the reader knows what to divide. */
+static const nd_term *largest_memory_term(const nd_memory_breakdown *memory)
+{
+    const nd_term *largest = nd_memory_terms;
+    for (const nd_term *term = nd_memory_terms; term->key != NULL; term++) {
+        if (nd_memory_term(memory, term) > nd_memory_term(memory, largest)) {
+            largest = term;
+        }
+    }
+    return largest;
+}
+
+static void print_nothing(FILE *stream, const nd_report_context *context, const nd_plan_list *list)
+{
+    const nd_cluster_spec *cluster = context->cost->cluster;
+    if (!list->has_closest) {
+        nd_report_paragraph(
+            stream, &context->style, 0, 0,
+            "No layout of %s GPUs is legal here. The rules that refused them:", nd_format_count(cluster->gpus).text);
+        return;
+    }
+    const nd_memory_breakdown *memory = &list->closest.estimate.memory;
+    const nd_term *largest = largest_memory_term(memory);
+    char text[512];
+    (void)nd_layout_format(&list->closest.layout, text, sizeof text);
+    nd_report_paragraph(stream, &context->style, 0, 0, "Nothing fits on %s GPU%s.", nd_format_count(cluster->gpus).text,
+                        cluster->gpus == 1 ? "" : "s");
+    nd_report_paragraph(stream, &context->style, 0, 2, "Closest: %s", text);
+    nd_report_paragraph(stream, &context->style, 2, 2,
+                        "It needs %s GiB a GPU in phase %s and has %s GiB: %s GiB too much. Its largest part is %s "
+                        "with %s GiB.",
+                        nd_format_gib(memory->peak_bytes).text, nd_phase_name(memory->phase),
+                        nd_format_gib(memory->capacity_bytes).text,
+                        nd_format_gib(fmax(0.0, memory->peak_bytes - memory->capacity_bytes)).text, largest->label,
+                        nd_format_gib(nd_memory_term(memory, largest)).text);
+    nd_report_paragraph(stream, &context->style, 2, 2,
+                        "What can help: more GPUs (--cluster), a shorter --seq-len, --optimizer adamw-8bit, --lora "
+                        "r=16,bits=4; --all ranks the layouts that do not fit.");
+}
+
+nd_status nd_report_plans(FILE *stream, const nd_report_context *context, const nd_plan_list *list,
+                          nd_objective objective, nd_error *err)
+{
+    nd_report_preamble(stream, context);
+    fputc('\n', stream);
+    if (list->fitting == 0) {
+        print_nothing(stream, context, list);
+        fputc('\n', stream);
+    }
+    if (list->count > 0) {
+        ND_TRY(print_table(stream, context, list, err));
+        if (!context->quiet) {
+            fputc('\n', stream);
+            print_reason(stream, context, list, objective);
+            print_notes(stream, context, list);
+            print_next_step(stream, context, &list->plans[0].layout);
+        }
+    }
+    if (context->quiet && list->count > 0) {
+        return ND_OK;
+    }
+    return nd_report_rejections(stream, context, list, err);
+}

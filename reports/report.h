@@ -1,0 +1,44 @@
+/** What every report needs to know besides its subject. */
+#ifndef ND_REPORTS_REPORT_H
+#define ND_REPORTS_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cost_model/estimate.h"
+#include "frameworks/framework.h"
+#include "planner/plan.h"
+#include "reports/table.h"
+
+ND_BEGIN_DECLS
+
+enum { ND_ASSUMPTIONS_MAX = 24 };
+
+/** A default that stands for something the user left out, or a fact about the input worth knowing. */
+typedef struct nd_assumption {
+    char option[32]; /* the option that changes it ("--seq-len"), or empty */
+    char value[96];
+    char why[320];
+} nd_assumption;
+
+typedef struct nd_report_context {
+    const nd_cost_context *cost;
+    const nd_framework *framework; /* NULL: the stack's abilities alone decided */
+    const nd_assumption *assumptions;
+    int32_t assumptions_count;
+    nd_report_style style;
+    bool verbose; /* every rejection with its message */
+    bool quiet;   /* results only: no assumptions, no explanations */
+} nd_report_context;
+
+/** Model, cluster, training and the assumptions: the first lines of every text report. */
+void nd_report_preamble(FILE *stream, const nd_report_context *context);
+
+/** Remarks on one plan, shown under a table and as "notes" in JSON: `index` from 0 until it returns false.
+ * \param[out] buffer  one sentence */
+bool nd_plan_note(const nd_plan *plan, int32_t index, char *buffer, size_t buffer_bytes);
+
+ND_END_DECLS
+
+#endif
