@@ -20,6 +20,7 @@ static const char *const cluster_keys[] = {"name",
                                            "price_usd_per_gpu_hour",
                                            "source",
                                            "note",
+                                           "remarks",
                                            NULL};
 static const char *const node_keys[] = {"gpus_per_node", "link", "pcie", "network", "host", "source", NULL};
 

@@ -153,9 +153,29 @@ static nd_status load_counted(const char *text, nd_cluster_spec *out, nd_error *
     return entry != NULL ? load_reference(entry, nodes, gpus_per_node, out, err) : fail_type(text, type, err);
 }
 
+/* The shortest built-in cluster that starts like `text`: "p5" stands for p5.48xlarge. */
+static const char *completed(const char *text)
+{
+    char start[ND_CLUSTER_NAME_MAX];
+    const char *shortest = NULL;
+    nd_text_canonical(text, start, sizeof start);
+    for (const nd_resource *entry = nd_cluster_resources; start[0] != '\0' && entry->name != NULL; entry++) {
+        char name[ND_CLUSTER_NAME_MAX];
+        nd_text_canonical(entry->name, name, sizeof name);
+        bool starts = strncmp(name, start, strlen(start)) == 0;
+        if (starts && (shortest == NULL || strlen(entry->name) < strlen(shortest))) {
+            shortest = entry->name;
+        }
+    }
+    return shortest;
+}
+
 static nd_status fail_name(const char *text, nd_error *err)
 {
-    const char *nearest = nd_catalog_nearest(nd_cluster_resources, text);
+    const char *nearest = completed(text);
+    if (nearest == NULL) {
+        nearest = nd_catalog_nearest(nd_cluster_resources, text);
+    }
     if (nearest == NULL) {
         nearest = nd_catalog_nearest(nd_gpu_resources, text);
     }

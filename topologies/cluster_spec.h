@@ -53,7 +53,7 @@ typedef struct nd_node_facts {
     double link_step_latency_s;
     bool peer_to_peer;         /* over PCIe; otherwise every byte passes through host memory */
     int64_t bridge_gpus;       /* GPUs under one host bridge (socket) */
-    double bridge_bytes_per_s; /* between host bridges, one direction, shared by their GPUs */
+    double bridge_bytes_per_s; /* what traffic between host bridges reaches, one direction, all GPUs together */
     double pcie_efficiency_frac;
     double pcie_step_latency_s;
     int64_t nics_per_node;

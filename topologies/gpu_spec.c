@@ -20,7 +20,7 @@ static const char *const gpu_keys[] = {"name",
                                        "power_w",
                                        "reference_node",
                                        "source",
-                                       "note",
+                                       "remarks",
                                        NULL};
 
 /* Ranges that no real device leaves: they catch a figure given in the wrong unit. */

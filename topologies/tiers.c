@@ -163,10 +163,14 @@ static void add_pcie(nd_cluster_spec *spec, int64_t domain)
     if (tier != NULL) {
         describe_pcie(spec, tier);
     }
-    double between = or_default(facts->bridge_bytes_per_s, bridge_default_bytes_per_s) / (double)bridge;
-    tier = push(spec, ND_TIER_PCIE, spec->gpus_per_node, between < link ? between : link);
+    tier = push(spec, ND_TIER_PCIE, spec->gpus_per_node, link);
     if (tier != NULL) {
+        double between = or_default(facts->bridge_bytes_per_s, bridge_default_bytes_per_s) / (double)bridge;
         describe_pcie(spec, tier);
+        if (between < tier->bytes_per_s * tier->efficiency_frac) {
+            tier->bytes_per_s = between;
+            tier->efficiency_frac = 1.0; /* stated as what traffic between host bridges reaches */
+        }
     }
 }
 
