@@ -120,6 +120,10 @@ static nd_status check_text(const nd_json_doc *doc, nd_error *err)
     if (doc->length >= 3 && memcmp(doc->text, "\xEF\xBB\xBF", 3) == 0) {
         return fail_at(doc, 0, err, "the text starts with a byte order mark; save it as UTF-8 without one");
     }
+    const char *nul = memchr(doc->text, '\0', doc->length); /* jansson would skip it without a word */
+    if (nul != NULL) {
+        return fail_at(doc, (size_t)(nul - doc->text), err, "the text contains a NUL byte; is this UTF-8 text?");
+    }
     if (nd_json_too_deep(doc->text, doc->length, &offset)) {
         char message[96];
         (void)snprintf(message, sizeof message, "arrays and objects nest deeper than the %d levels allowed",
