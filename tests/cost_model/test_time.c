@@ -1,0 +1,171 @@
+#include <math.h>
+#include <string.h>
+
+#include "cost_model/stages.h"
+#include "tests/cost_model/fixture.h"
+
+static fixture small, large, megatron;
+
+static void test_the_fixtures_load(void)
+{
+    fixture_make(&small, "llama-3.1-8b", "1x8xh100", "ndplan", 8192, 64);
+    fixture_make(&large, "llama-3.1-70b", "16x8xh100", "ndplan", 8192, 512);
+    fixture_make(&megatron, "llama-3.1-70b", "8x8xh100", "megatron", 4096, 256);
+}
+
+static void test_terms_add_up_to_the_step(void)
+{
+    const char *const layouts[] = {"dp_shard=128,sharding=zero3,recompute=full", "tp=8,sp=on,dp_shard=16,sharding=zero3",
+                                   "tp=4,sp=on,pp=4,dp_shard=8,sharding=zero1", "cp=4,dp_shard=32,sharding=zero3",
+                                   "dp_replicate=16,dp_shard=8,sharding=zero3", "tp=8,sp=on,pp=8,vpp=5,dp_shard=2"};
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+        nd_time_breakdown t = fixture_estimate(&large, layouts[i]).time;
+        double sum = t.compute_s + t.recompute_s + t.exposed_comm_s + t.bubble_s + t.optimizer_s + t.other_s;
+        ND_ASSERT_REL(sum, t.step_s, 1e-12);
+        ND_ASSERT_REL(t.gemm_s + t.attention_s + t.elementwise_s, t.compute_s, 1e-12);
+        ND_ASSERT_REL(t.exposed_tp_s + t.exposed_cp_s + t.exposed_ep_s + t.exposed_pp_s + t.exposed_dp_s + 1.0,
+                      t.exposed_comm_s + 1.0, 1e-12);
+        CU_ASSERT_TRUE(t.step_low_s < t.step_s && t.step_s < t.step_high_s);
+    }
+}
+
+static void test_mfu_is_flops_over_peak(void)
+{
+    nd_estimate e = fixture_estimate(&small, "dp_shard=8,sharding=zero3");
+    double tokens = 64.0 * 8192.0;
+    double mfu = e.flops_per_token * tokens / (e.time.step_s * 8.0 * 989e12);
+    ND_ASSERT_REL(e.mfu_frac, mfu, 1e-12);
+    ND_ASSERT_REL(e.tokens_per_s, tokens / e.time.step_s, 1e-12);
+    CU_ASSERT_TRUE(e.mfu_frac > 0.2 && e.mfu_frac < 0.7);
+    ND_ASSERT_REL(e.hfu_frac, e.mfu_frac, 1e-12); /* nothing is recomputed */
+}
+
+/* Full recompute repeats the forward pass of the layers: a third more FLOPs than forward and backward of them. */
+static void test_full_recompute_costs_a_forward_pass(void)
+{
+    nd_estimate none = fixture_estimate(&small, "dp_shard=8,sharding=zero3");
+    nd_estimate full = fixture_estimate(&small, "dp_shard=8,sharding=zero3,recompute=full");
+    double cost = full.time.step_s / none.time.step_s - 1.0;
+    CU_ASSERT_TRUE(cost > 0.20 && cost < 0.36);
+    CU_ASSERT_TRUE(full.hfu_frac / full.mfu_frac > 1.2 && full.hfu_frac / full.mfu_frac < 1.34);
+}
+
+static void test_every_second_layer_costs_half_of_full_recompute(void)
+{
+    double none = fixture_estimate(&small, "dp_shard=8,sharding=zero3").time.recompute_s;
+    double half = fixture_estimate(&small, "dp_shard=8,sharding=zero3,recompute=every:2").time.recompute_s;
+    double full = fixture_estimate(&small, "dp_shard=8,sharding=zero3,recompute=full").time.recompute_s;
+    CU_ASSERT_EQUAL(none, 0.0);
+    ND_ASSERT_REL(half, full / 2.0, 1e-12);
+}
+
+/* 1F1B: the share of idle time is (p - 1) / (m + p - 1) of the pipeline when stages are equal; head and embedding make
+ * them unequal here, so the bound is loose. */
+static void test_bubble_shrinks_with_micro_batches_and_chunks(void)
+{
+    double few = fixture_estimate(&megatron, "pp=8,tp=4,sp=on,dp_shard=2,grad_accum=16").time.bubble_s /
+                 fixture_estimate(&megatron, "pp=8,tp=4,sp=on,dp_shard=2,grad_accum=16").time.step_s;
+    double many = fixture_estimate(&megatron, "pp=8,tp=4,sp=on,dp_shard=2").time.bubble_s /
+                  fixture_estimate(&megatron, "pp=8,tp=4,sp=on,dp_shard=2").time.step_s;
+    CU_ASSERT_TRUE(few > 0.2 && few < 7.0 / 23.0 + 0.05);
+    CU_ASSERT_TRUE(many < 7.0 / 135.0 + 0.02);
+    double plain = fixture_estimate(&megatron, "pp=8,tp=4,sp=on,dp_shard=2,grad_accum=16").time.bubble_s;
+    double chunks = fixture_estimate(&megatron, "pp=8,vpp=5,tp=4,sp=on,dp_shard=2,grad_accum=16").time.bubble_s;
+    CU_ASSERT_TRUE(chunks < plain / 3.0);
+    double zero = fixture_estimate(&megatron, "pp=8,tp=4,sp=on,dp_shard=2,grad_accum=16,schedule=zero_bubble")
+                      .time.bubble_s;
+    CU_ASSERT_TRUE(zero < plain);
+}
+
+static void test_gradient_traffic_shows_on_slow_networks(void)
+{
+    static fixture slow;
+    fixture_make(&slow, "llama-3.1-8b", "8x8xh100", "ndplan", 2048, 64);
+    double fast = fixture_estimate(&slow, "dp_shard=64,sharding=zero3").time.exposed_dp_s;
+    for (int64_t i = 0; i < slow.cluster.tiers_count; i++) {
+        if (slow.cluster.tiers[i].kind == ND_TIER_NETWORK || slow.cluster.tiers[i].kind == ND_TIER_SPINE) {
+            slow.cluster.tiers[i].bytes_per_s /= 16.0;
+        }
+    }
+    CU_ASSERT_TRUE(fixture_estimate(&slow, "dp_shard=64,sharding=zero3").time.exposed_dp_s > 4.0 * fast);
+    /* sharding inside the node keeps the gathers off the network */
+    CU_ASSERT_TRUE(fixture_estimate(&slow, "dp_replicate=8,dp_shard=8,sharding=zero3").time.step_s <
+                   fixture_estimate(&slow, "dp_shard=64,sharding=zero3").time.step_s);
+}
+
+static void test_accumulation_under_fsdp_gathers_every_micro_batch(void)
+{
+    static fixture f;
+    fixture_make(&f, "llama-3.1-8b", "4x8xl40s", "torch-fsdp2", 1024, 256);
+    nd_time_breakdown reshard = fixture_estimate(&f, "dp_shard=32,sharding=zero3").time;
+    nd_time_breakdown keep = fixture_estimate(&f, "dp_shard=32,sharding=zero2").time;
+    CU_ASSERT_TRUE(keep.exposed_dp_s < reshard.exposed_dp_s);
+}
+
+static void test_stages_share_layers_as_equally_as_possible(void)
+{
+    nd_layout layout = nd_layout_single();
+    for (int32_t pp = 1; pp <= 80; pp++) {
+        int64_t sum = 0;
+        int64_t least = INT64_MAX;
+        int64_t most = 0;
+        layout.size[ND_AXIS_PP] = pp;
+        for (int32_t stage = 0; stage < pp; stage++) {
+            int64_t counts[ND_LAYER_KINDS_MAX];
+            nd_stage_layers(&large.context, &layout, stage, counts);
+            sum += counts[0];
+            least = counts[0] < least ? counts[0] : least;
+            most = counts[0] > most ? counts[0] : most;
+        }
+        CU_ASSERT_EQUAL(sum, 80);
+        CU_ASSERT_TRUE(most - least <= 1);
+    }
+}
+
+static void test_in_flight_micro_batches_follow_the_schedule(void)
+{
+    nd_layout layout = nd_layout_single();
+    layout.size[ND_AXIS_PP] = 4;
+    layout.grad_accum = 16;
+    ND_ASSERT_REL(nd_stage_in_flight(&layout, 0), 4.0, 1e-15);
+    ND_ASSERT_REL(nd_stage_in_flight(&layout, 3), 1.0, 1e-15);
+    layout.vpp = 2; /* p (1 + (p - 1) / (p v)) on the first stage */
+    ND_ASSERT_REL(nd_stage_in_flight(&layout, 0), 4.0 * (1.0 + 3.0 / 8.0), 1e-15);
+    layout.grad_accum = 2;
+    ND_ASSERT_REL(nd_stage_in_flight(&layout, 0), 2.0, 1e-15);
+}
+
+static void test_adding_a_node_never_speeds_up_one_gpu(void)
+{
+    static fixture f;
+    double last = 1e300;
+    for (int nodes = 1; nodes <= 64; nodes *= 2) {
+        char cluster[32];
+        char layout[64];
+        (void)snprintf(cluster, sizeof cluster, "%dx8xh100", nodes);
+        (void)snprintf(layout, sizeof layout, "dp_shard=%d,sharding=zero3", 8 * nodes);
+        fixture_make(&f, "llama-3.1-8b", cluster, "ndplan", 8192, 16L * nodes * 8);
+        double rate = fixture_estimate(&f, layout).tokens_per_s_per_gpu;
+        CU_ASSERT_TRUE(rate < last * 1.0001);
+        last = rate;
+    }
+}
+
+int main(void)
+{
+    static const nd_test_case cases[] = {
+        ND_TEST(test_the_fixtures_load),
+        ND_TEST(test_terms_add_up_to_the_step),
+        ND_TEST(test_mfu_is_flops_over_peak),
+        ND_TEST(test_full_recompute_costs_a_forward_pass),
+        ND_TEST(test_every_second_layer_costs_half_of_full_recompute),
+        ND_TEST(test_bubble_shrinks_with_micro_batches_and_chunks),
+        ND_TEST(test_gradient_traffic_shows_on_slow_networks),
+        ND_TEST(test_accumulation_under_fsdp_gathers_every_micro_batch),
+        ND_TEST(test_stages_share_layers_as_equally_as_possible),
+        ND_TEST(test_in_flight_micro_batches_follow_the_schedule),
+        ND_TEST(test_adding_a_node_never_speeds_up_one_gpu),
+        {NULL, NULL},
+    };
+    return nd_test_main("cost_model/time", cases);
+}
