@@ -10,10 +10,8 @@ extern const nd_resource nd_calibration_resources[];
 
 /* Calibration that stands for an architecture without one of its own. */
 static const char *const family_defaults[][2] = {
-    {"volta", "a100"},     {"turing", "a100"},          {"ampere", "a100"},
-    {"ada", "a100"},       {"hopper", "h100"},          {"blackwell", "b200"},
-    {"blackwell ultra", "b200"}, {"cdna2", "mi300x"},   {"cdna3", "mi300x"},
-    {"cdna4", "mi300x"},
+    {"volta", "a100"},     {"turing", "a100"},          {"ampere", "a100"},  {"ada", "a100"},     {"hopper", "h100"},
+    {"blackwell", "b200"}, {"blackwell ultra", "b200"}, {"cdna2", "mi300x"}, {"cdna3", "mi300x"}, {"cdna4", "mi300x"},
 };
 
 static nd_status read_collective(nd_json object, const char *key, nd_collective_constants *out, nd_error *err)
@@ -44,18 +42,18 @@ typedef struct constant {
     size_t offset;
 } constant;
 
-#define CONSTANT(name, low, high) {#name, low, high, offsetof(nd_calibration, name)}
+#define CONSTANT(name, low, high)                                                                                      \
+    {                                                                                                                  \
+#name, low, high, offsetof(nd_calibration, name)                                                               \
+    }
 
 static const constant constants[] = {
-    CONSTANT(gemm_frac, 0.01, 1.2),        CONSTANT(gemm_k0, 0.0, 4096.0),
-    CONSTANT(wave_frac, 0.0, 1.0),         CONSTANT(kernel_s, 0.0, 1e-3),
-    CONSTANT(grouped_frac, 0.05, 1.5),     CONSTANT(fp8_frac, 0.05, 1.5),
-    CONSTANT(attention_frac, 0.01, 1.2),   CONSTANT(attention_s0, 0.0, 65536.0),
-    CONSTANT(flash2_frac, 0.05, 1.5),      CONSTANT(attention_bwd_frac, 0.05, 1.5),
-    CONSTANT(head_dim64_frac, 0.05, 1.5),  CONSTANT(hbm_frac, 0.01, 1.2),
-    CONSTANT(network_frac, 0.01, 1.5),     CONSTANT(contention_frac, 0.0, 2.0),
-    CONSTANT(straggler_frac, 0.0, 0.5),    CONSTANT(time_low_frac, 0.1, 1.0),
-    CONSTANT(time_high_frac, 1.0, 10.0),   CONSTANT(memory_low_frac, 0.1, 1.0),
+    CONSTANT(gemm_frac, 0.01, 1.2),          CONSTANT(gemm_k0, 0.0, 4096.0),       CONSTANT(wave_frac, 0.0, 1.0),
+    CONSTANT(kernel_s, 0.0, 1e-3),           CONSTANT(grouped_frac, 0.05, 1.5),    CONSTANT(fp8_frac, 0.05, 1.5),
+    CONSTANT(attention_frac, 0.01, 1.2),     CONSTANT(attention_s0, 0.0, 65536.0), CONSTANT(flash2_frac, 0.05, 1.5),
+    CONSTANT(attention_bwd_frac, 0.05, 1.5), CONSTANT(head_dim64_frac, 0.05, 1.5), CONSTANT(hbm_frac, 0.01, 1.2),
+    CONSTANT(network_frac, 0.01, 1.5),       CONSTANT(contention_frac, 0.0, 2.0),  CONSTANT(straggler_frac, 0.0, 0.5),
+    CONSTANT(time_low_frac, 0.1, 1.0),       CONSTANT(time_high_frac, 1.0, 10.0),  CONSTANT(memory_low_frac, 0.1, 1.0),
     CONSTANT(memory_high_frac, 1.0, 10.0),
 };
 

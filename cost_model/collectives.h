@@ -11,17 +11,16 @@ ND_BEGIN_DECLS
 /** Where a group lies and how fast it can go; prepared once per group, used for many sizes. */
 typedef struct nd_group_placement {
     int64_t ranks;
-    int64_t inner_ranks; /* members in one domain of the narrowest tier */
-    int64_t domains;     /* such domains that the group crosses */
-    int32_t top_tier;    /* index of the widest tier that it crosses */
+    int64_t inner_ranks;                           /* members in one domain of the narrowest tier */
+    int64_t domains;                               /* such domains that the group crosses */
+    int32_t top_tier;                              /* index of the widest tier that it crosses */
     double inner_bytes_per_s[ND_COLLECTIVE_COUNT]; /* inside one domain; 0 when inner_ranks is 1 */
-    double outer_bytes_per_s;      /* of one rank between domains, when every rank has its own rail */
+    double outer_bytes_per_s;                      /* of one rank between domains, when every rank has its own rail */
     double latency_s[ND_COLLECTIVE_COUNT];
     double ramp_s[ND_COLLECTIVE_COUNT];
 } nd_group_placement;
 
-nd_group_placement nd_group_place(const nd_cluster_spec *cluster, const nd_calibration *calibration,
-                                  nd_group group);
+nd_group_placement nd_group_place(const nd_cluster_spec *cluster, const nd_calibration *calibration, nd_group group);
 
 /** Seconds of one call.
  * \param[in] bytes  of the full buffer (gathered, reduced or exchanged by one rank); for send-recv what one rank sends

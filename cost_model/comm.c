@@ -42,8 +42,8 @@ static void add_calls(const table *t, const char *name, nd_collective collective
         nd_group placed = kind == ND_GROUP_PP ? (nd_group){2, group.stride} : group;
         nd_group_placement place = nd_group_place(t->context->cluster, t->context->calibration, placed);
         line = &t->out->lines[t->out->count++];
-        *line = (nd_comm_line){.name = name, .collective = collective, .group_kind = kind, .group = group,
-                               .bytes = bytes};
+        *line =
+            (nd_comm_line){.name = name, .collective = collective, .group_kind = kind, .group = group, .bytes = bytes};
         line->call_s = nd_collective_s(&place, collective, bytes);
         line->link = nd_tier_kind_name(t->context->cluster->tiers[place.top_tier].kind);
     }
@@ -59,8 +59,8 @@ static void find_needed_rates(nd_comm_breakdown *out)
         nd_comm_line *line = &out->lines[i];
         double hidden = line->total_s - line->exposed_s;
         if (line->exposed_s > 0.0 && hidden > 0.0) {
-            double moved = line->calls_per_step * line->bytes *
-                           nd_collective_factor(line->collective, line->group.ranks);
+            double moved =
+                line->calls_per_step * line->bytes * nd_collective_factor(line->collective, line->group.ranks);
             line->needed_bytes_per_s = moved / hidden;
         }
     }
@@ -122,8 +122,8 @@ static void add_model_parts(const table *t, const nd_block_prices *prices, int32
 }
 
 /* Gather and reduce one unit of parameters `units` times a micro-batch or step. */
-static void add_unit(const table *t, double dense, double expert, double trained, double trained_expert,
-                     double gathers, double reductions, double exposed_frac)
+static void add_unit(const table *t, double dense, double expert, double trained, double trained_expert, double gathers,
+                     double reductions, double exposed_frac)
 {
     const nd_layout *layout = t->layout;
     double gather_bytes = nd_dp_gather_bytes(t->context);
@@ -131,8 +131,8 @@ static void add_unit(const table *t, double dense, double expert, double trained
     if (layout->sharding == ND_SHARDING_NONE) {
         add_calls(t, "gradient all-reduce", ND_ALL_REDUCE, ND_GROUP_GRAD, reduce_bytes * trained, reductions,
                   exposed_frac);
-        add_calls(t, "expert gradient all-reduce", ND_ALL_REDUCE, ND_GROUP_EXPERT_GRAD,
-                  reduce_bytes * trained_expert, reductions, exposed_frac);
+        add_calls(t, "expert gradient all-reduce", ND_ALL_REDUCE, ND_GROUP_EXPERT_GRAD, reduce_bytes * trained_expert,
+                  reductions, exposed_frac);
         return;
     }
     double shard = (double)nd_layout_shard_ranks(layout);
@@ -153,12 +153,13 @@ static void add_data_parallel(const table *t, const nd_block_prices *prices, int
 {
     const nd_layout *layout = t->layout;
     bool lora = t->context->train->lora_rank > 0;
-    bool by_layer = layout->sharding == ND_SHARDING_ZERO3 ||
-                    (t->context->stack->fsdp && layout->sharding == ND_SHARDING_ZERO2);
+    bool by_layer =
+        layout->sharding == ND_SHARDING_ZERO3 || (t->context->stack->fsdp && layout->sharding == ND_SHARDING_ZERO2);
     nd_dp_cost cost = nd_dp_cost_of_stage(t->context, layout, prices, stage, counts);
     double total = cost.exposed_s + cost.hidden_s;
     double exposed = total > 0.0 ? cost.exposed_s / total : 0.0;
     double m = (double)layout->grad_accum;
+    double reductions = nd_reduces_once(t->context, layout) ? 1.0 : m;
     double ends = (stage == 0 ? prices->params_embedding : 0.0) +
                   (stage == layout->size[ND_AXIS_PP] - 1 ? prices->params_head : 0.0);
     double dense = by_layer ? 0.0 : ends;
@@ -170,7 +171,8 @@ static void add_data_parallel(const table *t, const nd_block_prices *prices, int
             bool reshards = layout->sharding == ND_SHARDING_ZERO3;
             add_unit(t, prices->params_dense[kind], prices->params_expert[kind],
                      lora ? prices->params_lora[kind] : prices->params_dense[kind],
-                     lora ? 0.0 : prices->params_expert[kind], layers * (reshards ? 2.0 * m : 1.0), layers * m, exposed);
+                     lora ? 0.0 : prices->params_expert[kind], layers * (reshards ? 2.0 * m : 1.0), layers * reductions,
+                     exposed);
         } else if (!by_layer) {
             dense += layers * prices->params_dense[kind];
             expert += layers * prices->params_expert[kind];
@@ -178,9 +180,10 @@ static void add_data_parallel(const table *t, const nd_block_prices *prices, int
         }
     }
     if (by_layer) {
-        add_unit(t, ends, 0.0, lora ? 0.0 : ends, 0.0, layout->sharding == ND_SHARDING_ZERO3 ? m : 1.0, m, 1.0);
+        add_unit(t, ends, 0.0, lora ? 0.0 : ends, 0.0, layout->sharding == ND_SHARDING_ZERO3 ? m : 1.0, reductions,
+                 1.0);
     } else {
-        double reductions = layout->sharding == ND_SHARDING_ZERO2 ? m : 1.0;
+        reductions = layout->sharding == ND_SHARDING_ZERO2 ? m : 1.0;
         add_unit(t, dense, expert, lora ? lora_params : dense, lora ? 0.0 : expert, 1.0, reductions, exposed);
     }
 }
@@ -192,8 +195,7 @@ static void add_pipeline(const table *t)
     double bytes = nd_block_tokens(layout, t->context->train) * (double)t->context->model->hidden *
                    (double)nd_dtype_compute_bytes(t->context->train->precision) / split;
     double calls = 2.0 * (double)layout->grad_accum * (double)layout->vpp;
-    add_calls(t, "pipeline send", ND_SEND_RECV, ND_GROUP_PP, bytes, calls,
-              t->context->stack->overlaps_pp ? 0.3 : 1.0);
+    add_calls(t, "pipeline send", ND_SEND_RECV, ND_GROUP_PP, bytes, calls, t->context->stack->overlaps_pp ? 0.3 : 1.0);
 }
 
 void nd_estimate_comm(const nd_cost_context *context, const nd_layout *layout, nd_comm_breakdown *out)

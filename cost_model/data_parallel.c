@@ -29,8 +29,7 @@ static double group_s(const nd_cost_context *context, const nd_layout *layout, n
     if (bytes <= 0.0) {
         return 0.0;
     }
-    nd_group_placement place =
-        nd_group_place(context->cluster, context->calibration, nd_mesh_group(layout, kind));
+    nd_group_placement place = nd_group_place(context->cluster, context->calibration, nd_mesh_group(layout, kind));
     return nd_collective_s(&place, collective, bytes);
 }
 
@@ -45,8 +44,7 @@ static void price_sharded(const nd_cost_context *context, const nd_layout *layou
     unit->gather_s = group_s(context, layout, ND_GROUP_SHARD, ND_ALL_GATHER, gather * dense);
     unit->reduce_s = group_s(context, layout, ND_GROUP_SHARD, ND_REDUCE_SCATTER, reduce * trained_dense);
     unit->expert_gather_s = group_s(context, layout, ND_GROUP_EXPERT_SHARD, ND_ALL_GATHER, gather * expert);
-    unit->expert_reduce_s =
-        group_s(context, layout, ND_GROUP_EXPERT_SHARD, ND_REDUCE_SCATTER, reduce * trained_expert);
+    unit->expert_reduce_s = group_s(context, layout, ND_GROUP_EXPERT_SHARD, ND_REDUCE_SCATTER, reduce * trained_expert);
     if (layout->size[ND_AXIS_DP_REPLICATE] > 1) {
         unit->replicate_s = group_s(context, layout, ND_GROUP_REPLICATE, ND_ALL_REDUCE,
                                     reduce * (trained_dense / shard + trained_expert / expert_shard));
@@ -73,8 +71,8 @@ static double throttle(const nd_cost_context *context, const nd_layout *layout)
     nd_group_kind kind = layout->sharding == ND_SHARDING_NONE ? ND_GROUP_GRAD : ND_GROUP_SHARD;
     nd_group group = nd_mesh_group(layout, kind);
     nd_group_placement place = nd_group_place(context->cluster, context->calibration, group);
-    double full = context->cluster->tiers[0].bytes_per_s *
-                  context->calibration->collective[ND_ALL_GATHER].efficiency8_frac;
+    double full =
+        context->cluster->tiers[0].bytes_per_s * context->calibration->collective[ND_ALL_GATHER].efficiency8_frac;
     if (group.ranks <= 1 || full <= 0.0) {
         return 1.0;
     }
@@ -101,18 +99,22 @@ static void add_fsdp_layer(const nd_cost_context *context, const nd_layout *layo
     double micro_batches = (double)layout->grad_accum;
     double dense = prices->params_dense[kind];
     double expert = prices->params_expert[kind];
-    nd_dp_unit unit = nd_dp_price(context, layout, dense, expert, lora ? prices->params_lora[kind] : dense,
-                                  lora ? 0.0 : expert);
+    nd_dp_unit unit =
+        nd_dp_price(context, layout, dense, expert, lora ? prices->params_lora[kind] : dense, lora ? 0.0 : expert);
     bool reshards = layout->sharding == ND_SHARDING_ZERO3;
     double gather = unit.gather_s + unit.expert_gather_s;
     double reduce = unit.reduce_s + unit.expert_reduce_s + unit.replicate_s;
     double forward = pass_s(&prices->layer[kind], ND_PASS_FORWARD);
     double backward = backward_s(layout, &prices->layer[kind]);
     double gathers = reshards ? micro_batches : 1.0;
-    double back_traffic = (reshards ? gather : 0.0) + reduce;
-    cost->exposed_s += layers * (gathers * fmax(0.0, gather - forward) +
-                                 micro_batches * fmax(0.0, back_traffic - backward));
-    cost->hidden_s += layers * (gathers * fmin(gather, forward) + micro_batches * fmin(back_traffic, backward));
+    double reductions = nd_reduces_once(context, layout) ? 1.0 : micro_batches;
+    double plain = micro_batches - reductions; /* backward passes that gather but do not reduce */
+    double back_gather = reshards ? gather : 0.0;
+    double back_traffic = back_gather + reduce;
+    cost->exposed_s += layers * (gathers * fmax(0.0, gather - forward) + plain * fmax(0.0, back_gather - backward) +
+                                 reductions * fmax(0.0, back_traffic - backward));
+    cost->hidden_s += layers * (gathers * fmin(gather, forward) + plain * fmin(back_gather, backward) +
+                                reductions * fmin(back_traffic, backward));
 }
 
 /* The first gather and the last reduction of a pass have no neighbour to hide behind; embedding and head are units of
@@ -123,6 +125,7 @@ static void add_fsdp_ends(const nd_cost_context *context, const nd_layout *layou
     bool lora = context->train->lora_rank > 0;
     double micro_batches = (double)layout->grad_accum;
     double gathers = layout->sharding == ND_SHARDING_ZERO3 ? micro_batches : 1.0;
+    double reductions = nd_reduces_once(context, layout) ? 1.0 : micro_batches;
     int32_t last = layout->size[ND_AXIS_PP] - 1;
     int64_t kind = 0;
     while (kind + 1 < context->model->layer_kinds_count && counts[kind] == 0) {
@@ -132,10 +135,10 @@ static void add_fsdp_ends(const nd_cost_context *context, const nd_layout *layou
                       stage == last ? fmax(prices->params_head, prices->params_embedding) : 0.0);
     double dense = prices->params_dense[kind] + end;
     double expert = prices->params_expert[kind];
-    nd_dp_unit unit = nd_dp_price(context, layout, dense, expert, lora ? prices->params_lora[kind] : dense,
-                                  lora ? 0.0 : expert);
+    nd_dp_unit unit =
+        nd_dp_price(context, layout, dense, expert, lora ? prices->params_lora[kind] : dense, lora ? 0.0 : expert);
     cost->exposed_s += gathers * (unit.gather_s + unit.expert_gather_s) +
-                       micro_batches * (unit.reduce_s + unit.expert_reduce_s + unit.replicate_s);
+                       reductions * (unit.reduce_s + unit.expert_reduce_s + unit.replicate_s);
 }
 
 /* Whole gradients once a step (ZeRO-2 sums into shards every micro-batch), behind the last backward pass and the next
@@ -158,8 +161,7 @@ static void add_whole(const nd_cost_context *context, const nd_layout *layout, c
         forward += layers * pass_s(&prices->layer[kind], ND_PASS_FORWARD);
         backward += layers * backward_s(layout, &prices->layer[kind]);
     }
-    nd_dp_unit unit =
-        nd_dp_price(context, layout, dense, expert, lora ? trained : dense, lora ? 0.0 : expert);
+    nd_dp_unit unit = nd_dp_price(context, layout, dense, expert, lora ? trained : dense, lora ? 0.0 : expert);
     bool gathers_weights = layout->sharding == ND_SHARDING_ZERO1 || layout->sharding == ND_SHARDING_ZERO2;
     double reductions = layout->sharding == ND_SHARDING_ZERO2 ? (double)layout->grad_accum : 1.0;
     double reduce = unit.reduce_s + unit.expert_reduce_s;
@@ -173,16 +175,16 @@ static void add_whole(const nd_cost_context *context, const nd_layout *layout, c
     cost->exposed_s += reductions * reduce + gather + unit.replicate_s - hidden;
 }
 
-nd_dp_cost nd_dp_cost_of_stage(const nd_cost_context *context, const nd_layout *layout,
-                               const nd_block_prices *prices, int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX])
+nd_dp_cost nd_dp_cost_of_stage(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                               int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX])
 {
     nd_dp_cost cost = {0.0, 0.0, 1.0};
     nd_group_kind widest = layout->sharding == ND_SHARDING_NONE ? ND_GROUP_GRAD : ND_GROUP_SHARD;
     if (nd_mesh_group(layout, widest).ranks <= 1 && layout->size[ND_AXIS_DP_REPLICATE] <= 1) {
         return cost;
     }
-    bool by_layer = layout->sharding == ND_SHARDING_ZERO3 ||
-                    (context->stack->fsdp && layout->sharding == ND_SHARDING_ZERO2);
+    bool by_layer =
+        layout->sharding == ND_SHARDING_ZERO3 || (context->stack->fsdp && layout->sharding == ND_SHARDING_ZERO2);
     if (by_layer) {
         for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
             if (counts[kind] > 0) {

@@ -17,9 +17,9 @@ typedef struct nd_dp_cost {
 
 /** One layer kind's collectives in one micro-batch (FSDP) or the whole stage's in one step (otherwise). */
 typedef struct nd_dp_unit {
-    double gather_s, reduce_s;           /* of the dense part */
+    double gather_s, reduce_s; /* of the dense part */
     double expert_gather_s, expert_reduce_s;
-    double replicate_s;                  /* all-reduce over dp_replicate, dense and experts */
+    double replicate_s; /* all-reduce over dp_replicate, dense and experts */
 } nd_dp_unit;
 
 /** Bytes of one weight when it is gathered, and of one gradient when it is reduced. */
@@ -32,8 +32,8 @@ nd_dp_unit nd_dp_price(const nd_cost_context *context, const nd_layout *layout, 
                        double trained_dense, double trained_expert);
 
 /** What the stage with these layer counts adds to the step. */
-nd_dp_cost nd_dp_cost_of_stage(const nd_cost_context *context, const nd_layout *layout,
-                               const nd_block_prices *prices, int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX]);
+nd_dp_cost nd_dp_cost_of_stage(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                               int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX]);
 
 ND_END_DECLS
 

@@ -103,7 +103,8 @@ void nd_estimate_priced(const nd_cost_context *context, const nd_layout *layout,
     out->tokens_per_s_per_gpu = out->tokens_per_s / gpus;
     out->flops_per_token = context->flops_per_token;
     out->mfu_frac = context->flops_per_token * out->tokens_per_s_per_gpu / peak;
-    out->hfu_frac = out->mfu_frac + recompute_flops_per_token(context, layout, prices) * out->tokens_per_s_per_gpu / peak;
+    out->hfu_frac =
+        out->mfu_frac + recompute_flops_per_token(context, layout, prices) * out->tokens_per_s_per_gpu / peak;
     out->bound_by = name_bound(&out->time);
 }
 

@@ -24,9 +24,9 @@ typedef struct nd_cost_context {
     const nd_stack *stack;
     const nd_calibration *calibration;
     nd_param_counts params;
-    double flops_per_token;        /* full convention */
-    double flops_per_token_causal; /* causal convention */
-    double lora_params;            /* trainable parameters with LoRA, else 0 */
+    double flops_per_token;                                             /* full convention */
+    double flops_per_token_causal;                                      /* causal convention */
+    double lora_params;                                                 /* trainable parameters with LoRA, else 0 */
     int32_t layers_before[ND_LAYER_KINDS_MAX][ND_MODEL_LAYERS_MAX + 1]; /* of each kind, before layer i */
 } nd_cost_context;
 
@@ -118,8 +118,8 @@ typedef struct nd_block_prices {
     double saved_bytes_none[ND_LAYER_KINDS_MAX]; /* without recompute: what a re-run layer holds */
     double params_dense[ND_LAYER_KINDS_MAX];     /* of one layer and rank, after tp, before data sharding */
     double params_expert[ND_LAYER_KINDS_MAX];    /* the same for routed experts, after ep or tp */
-    double params_lora[ND_LAYER_KINDS_MAX];       /* adapters of one layer and rank */
-    double working_bytes[ND_LAYER_KINDS_MAX];     /* beside the saved tensors, in the backward pass of a layer */
+    double params_lora[ND_LAYER_KINDS_MAX];      /* adapters of one layer and rank */
+    double working_bytes[ND_LAYER_KINDS_MAX];    /* beside the saved tensors, in the backward pass of a layer */
     double params_embedding, params_head;        /* head counts 0 when tied */
 } nd_block_prices;
 

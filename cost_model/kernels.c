@@ -28,8 +28,7 @@ nd_kernel_model nd_kernel_model_make(const nd_gpu_spec *gpu, const nd_calibratio
         .element_bytes = (double)nd_dtype_compute_bytes(train->precision),
     };
     if (train->precision == ND_DTYPE_FP8) {
-        model.fp8_flops_per_s =
-            gpu->peak_flops_per_s[ND_DTYPE_FP8] * calibration->gemm_frac * calibration->fp8_frac;
+        model.fp8_flops_per_s = gpu->peak_flops_per_s[ND_DTYPE_FP8] * calibration->gemm_frac * calibration->fp8_frac;
     }
     return model;
 }
@@ -47,8 +46,8 @@ static double best_tile_flops(const nd_kernel_model *model, const nd_op *op)
     for (int i = 0; i < TILE_COUNT; i++) {
         int64_t rows = tiles[i][0];
         int64_t columns = tiles[i][1];
-        double count = (double)op->groups * (double)((op->m + rows - 1) / rows) *
-                       (double)((op->n + columns - 1) / columns);
+        double count =
+            (double)op->groups * (double)((op->m + rows - 1) / rows) * (double)((op->n + columns - 1) / columns);
         double waves = waves_of(count, model->sm_count, model->wave_frac);
         double flops = waves * (double)(rows * columns) * 2.0 * ((double)op->k + model->gemm_k0) * model->sm_count;
         best = flops < best ? flops : best;
@@ -66,8 +65,7 @@ double nd_gemm_s(const nd_kernel_model *model, const nd_op *op)
     double matrix_s = best_tile_flops(model, op) / rate;
     double bytes = op->hbm_bytes;
     if (fp8) {
-        double operands =
-            (double)op->groups * ((double)op->m * (double)op->k + (double)op->k * (double)op->n);
+        double operands = (double)op->groups * ((double)op->m * (double)op->k + (double)op->k * (double)op->n);
         bytes -= operands * (model->element_bytes - 1.0); /* operands are read as one byte */
         /* casts of activations or gradients: read two bytes, write one */
         matrix_s += 3.0 * (double)op->groups * (double)op->m * (double)op->k / model->hbm_bytes_per_s;
@@ -83,8 +81,8 @@ double nd_attention_s(const nd_kernel_model *model, const nd_op *op)
     if (op->qk_dim < 128) {
         rate *= model->head_dim64_frac;
     }
-    double blocks = (double)op->batch * (double)op->heads *
-                    (double)((op->q_len + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS);
+    double blocks =
+        (double)op->batch * (double)op->heads * (double)((op->q_len + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS);
     double waves = blocks / model->sm_count;
     rate *= waves > 0.5 ? waves / fmax(1.0, ceil(waves)) : waves; /* idle SMs of the last wave */
     if (op->backward) {

@@ -11,10 +11,10 @@ ND_BEGIN_DECLS
 
 /** What kernels run on: one GPU with its constants, one precision. Values, prepared once. */
 typedef struct nd_kernel_model {
-    double matrix_flops_per_s;     /* dense peak x gemm_frac of the compute precision */
-    double fp8_flops_per_s;        /* the same of fp8 operations; 0 when the precision is not fp8 */
-    double attention_flops_per_s;  /* peak x attention_frac x kernel generation */
-    double hbm_bytes_per_s;        /* reached */
+    double matrix_flops_per_s;    /* dense peak x gemm_frac of the compute precision */
+    double fp8_flops_per_s;       /* the same of fp8 operations; 0 when the precision is not fp8 */
+    double attention_flops_per_s; /* peak x attention_frac x kernel generation */
+    double hbm_bytes_per_s;       /* reached */
     double sm_count;
     double gemm_k0, wave_frac, kernel_s, grouped_frac;
     double attention_s0, attention_bwd_frac, head_dim64_frac;

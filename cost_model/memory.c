@@ -63,8 +63,8 @@ static holdings hold(const nd_cost_context *context, const nd_layout *layout, co
         h.expert += layers * prices->params_expert[kind];
         h.lora += layers * prices->params_lora[kind];
         h.largest_layer = fmax(h.largest_layer, layer);
-        h.distinct = h.distinct > 0.0 && context->model->experts == 0 ? h.distinct
-                                                                      : h.distinct + prices->params_dense[kind];
+        h.distinct =
+            h.distinct > 0.0 && context->model->experts == 0 ? h.distinct : h.distinct + prices->params_dense[kind];
         h.distinct += context->model->layer_kinds[kind].moe ? one_expert : 0.0;
     }
     double end_unit = fmax(stage == 0 ? prices->params_embedding : 0.0,
@@ -162,6 +162,9 @@ static states count_states(const nd_cost_context *context, const nd_layout *layo
         s.weights += compute_bytes * params; /* the cast copies of autocast */
     }
     s.grads = stack->grad_bytes * (layout->sharding >= ND_SHARDING_ZERO2 ? sharded : params);
+    if (nd_reduces_once(context, layout)) {
+        s.grads += stack->grad_reduce_bytes * params; /* whole gradients add up until the last micro-batch */
+    }
     double optimizer_params = layout->sharding >= ND_SHARDING_ZERO1 ? sharded : params;
     double optimizer_ends = h->embeddings / (layout->sharding >= ND_SHARDING_ZERO1 ? shard : 1.0);
     s.optimizer = stack->master_bytes * optimizer_params + state_bytes(context, optimizer_params, optimizer_ends);
@@ -218,8 +221,8 @@ static activations count_activations(const nd_cost_context *context, const nd_la
 /* Process groups with more than one rank: each has its own communicator buffers. */
 static double communicator_bytes(const nd_cost_context *context, const nd_layout *layout)
 {
-    const nd_group_kind kinds[] = {ND_GROUP_TP, ND_GROUP_CP, ND_GROUP_SHARD, ND_GROUP_REPLICATE, ND_GROUP_PP,
-                                   ND_GROUP_EP};
+    const nd_group_kind kinds[] = {ND_GROUP_TP,        ND_GROUP_CP, ND_GROUP_SHARD,
+                                   ND_GROUP_REPLICATE, ND_GROUP_PP, ND_GROUP_EP};
     int groups = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         groups += nd_mesh_group(layout, kinds[i]).ranks > 1;
@@ -238,8 +241,7 @@ static void other_phases(const nd_cost_context *context, const states *s, const 
                          double phase[ND_PHASE_COUNT])
 {
     phase[ND_PHASE_LOAD] = with_overhead(context, s->weights + 4.0 * h->largest_unit, fixed);
-    phase[ND_PHASE_OPTIMIZER] =
-        with_overhead(context, s->weights + s->grads + s->optimizer + s->optimizer_temp, fixed);
+    phase[ND_PHASE_OPTIMIZER] = with_overhead(context, s->weights + s->grads + s->optimizer + s->optimizer_temp, fixed);
     phase[ND_PHASE_SAVE] = with_overhead(context, s->weights + s->optimizer + 4.0 * h->largest_unit, fixed);
 }
 
@@ -270,13 +272,14 @@ static void estimate_stage(const nd_cost_context *context, const nd_layout *layo
         out->stage = stage;
         out->weights_bytes = s.weights;
         out->grads_bytes = i == ND_PHASE_LOAD || i == ND_PHASE_SAVE ? 0.0 : s.grads;
-        out->optimizer_bytes = i == ND_PHASE_LOAD ? 0.0 : s.optimizer + (i == ND_PHASE_OPTIMIZER ? s.optimizer_temp : 0.0);
+        out->optimizer_bytes =
+            i == ND_PHASE_LOAD ? 0.0 : s.optimizer + (i == ND_PHASE_OPTIMIZER ? s.optimizer_temp : 0.0);
         out->activations_bytes = acts ? a.saved + (back ? a.working : 0.0) : 0.0;
         out->logits_bytes = acts ? a.logits : 0.0;
-        out->gather_buffers_bytes = back                       ? s.gather_backward
-                                    : i == ND_PHASE_FORWARD    ? s.gather_forward
+        out->gather_buffers_bytes = back                      ? s.gather_backward
+                                    : i == ND_PHASE_FORWARD   ? s.gather_forward
                                     : i == ND_PHASE_OPTIMIZER ? 0.0
-                                                               : 4.0 * h.largest_unit;
+                                                              : 4.0 * h.largest_unit;
     }
     double ranks = (double)context->cluster->gpus_per_node;
     double host = ranks * (host_process_bytes + host_buffer_factor * s.host + a.host);

@@ -98,8 +98,8 @@ static void price_part(const pricing *p, nd_part_kind part, int32_t layer_kind, 
     memset(out, 0, sizeof *out);
     for (int pass = 0; pass < ND_PASS_COUNT; pass++) {
         nd_op_list list;
-        nd_block_ops(context->model, p->layout, context->train, &context->stack->style, part, layer_kind,
-                     (nd_pass)pass, &list);
+        nd_block_ops(context->model, p->layout, context->train, &context->stack->style, part, layer_kind, (nd_pass)pass,
+                     &list);
         price_ops(p, &list, (nd_pass)pass, out);
     }
 }
@@ -122,8 +122,7 @@ static void count_params(const nd_cost_context *context, const nd_layout *layout
                          (double)(moe ? counts->shared_layer : counts->dense_ffn_layer);
         double replicated = (double)counts->norms_layer + (moe ? (double)counts->router_layer : 0.0);
         out->params_dense[kind] = divided / tp + replicated;
-        out->params_expert[kind] =
-            moe ? (double)counts->expert * (double)model->experts / (ep > 1.0 ? ep : tp) : 0.0;
+        out->params_expert[kind] = moe ? (double)counts->expert * (double)model->experts / (ep > 1.0 ? ep : tp) : 0.0;
     }
     out->params_embedding = (double)(counts->input_embedding + counts->positions) / tp;
     out->params_head = (double)counts->head / tp + (double)counts->final_norm;
@@ -153,7 +152,6 @@ void nd_price_blocks(const nd_cost_context *context, const nd_layout *layout, nd
 
 double nd_price_collective_s(const nd_cost_context *context, const nd_layout *layout, const nd_op *op)
 {
-    nd_group_placement place =
-        nd_group_place(context->cluster, context->calibration, nd_mesh_group(layout, op->group));
+    nd_group_placement place = nd_group_place(context->cluster, context->calibration, nd_mesh_group(layout, op->group));
     return (double)op->repeats * nd_collective_s(&place, op->collective, op->bytes);
 }

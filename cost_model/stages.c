@@ -64,6 +64,12 @@ double nd_recomputed_frac(const nd_layout *layout)
     return 0.0;
 }
 
+bool nd_reduces_once(const nd_cost_context *context, const nd_layout *layout)
+{
+    return context->stack->fsdp && layout->sharding >= ND_SHARDING_ZERO2 && layout->size[ND_AXIS_PP] > 1 &&
+           layout->grad_accum > 1;
+}
+
 int32_t nd_stage_candidates(const nd_layout *layout, int32_t stages[8])
 {
     int32_t pp = layout->size[ND_AXIS_PP];

@@ -13,6 +13,10 @@ double nd_stage_in_flight(const nd_layout *layout, int32_t stage);
 /** Share of a layer kind's layers that are recomputed: 1 for full, 1/k for every k-th, 0 otherwise. */
 double nd_recomputed_frac(const nd_layout *layout);
 
+/** Whether an FSDP stack reduces gradients only in the last micro-batch: PyTorch's pipeline schedules switch gradient
+ * synchronisation off until then (torch.distributed.pipelining stage.py), so whole gradients add up meanwhile. */
+bool nd_reduces_once(const nd_cost_context *context, const nd_layout *layout);
+
 /** Stages worth looking at for an extremum: both ends, their neighbours, the middle; all of them when few.
  * \return how many were written to `stages` (at most 8) */
 int32_t nd_stage_candidates(const nd_layout *layout, int32_t stages[8]);

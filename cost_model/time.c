@@ -94,8 +94,8 @@ typedef struct pipeline {
     stage_work busiest;
     int32_t busiest_stage;
     int64_t counts[ND_LAYER_KINDS_MAX]; /* of the busiest stage */
-    double sum_s;  /* of all stages, one micro-batch */
-    double send_s; /* one transfer between stages */
+    double sum_s;                       /* of all stages, one micro-batch */
+    double send_s;                      /* one transfer between stages */
 } pipeline;
 
 static double send_s(const nd_cost_context *context, const nd_layout *layout)
@@ -184,8 +184,8 @@ static void optimizer_time(const nd_cost_context *context, const nd_layout *layo
 
 /* Weights of offloaded layers come over PCIe for both passes of every micro-batch; checkpoints go and come once. What
  * compute cannot cover stays visible. */
-static double offload_exposed_s(const nd_cost_context *context, const nd_layout *layout,
-                                const nd_block_prices *prices, const pipeline *p)
+static double offload_exposed_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                                const pipeline *p)
 {
     const nd_cluster_spec *cluster = context->cluster;
     double link = cluster->host_bytes_per_s > 0.0 ? cluster->host_bytes_per_s : cluster->gpu.pcie_bytes_per_s;
@@ -195,8 +195,7 @@ static double offload_exposed_s(const nd_cost_context *context, const nd_layout 
         double layers = (double)p->counts[kind];
         if (layout->offload == ND_OFFLOAD_PARAMS) {
             double params = prices->params_dense[kind] / (double)nd_layout_shard_ranks(layout) +
-                            prices->params_expert[kind] /
-                                (double)nd_mesh_group(layout, ND_GROUP_EXPERT_SHARD).ranks;
+                            prices->params_expert[kind] / (double)nd_mesh_group(layout, ND_GROUP_EXPERT_SHARD).ranks;
             bytes += 2.0 * layers * params * context->stack->weight_bytes;
         } else if (layout->offload == ND_OFFLOAD_ACTIVATIONS) {
             bytes += 2.0 * layers * prices->saved_bytes[kind];
@@ -246,8 +245,7 @@ void nd_estimate_time(const nd_cost_context *context, const nd_layout *layout, c
 
     nd_dp_cost dp = nd_dp_cost_of_stage(context, layout, prices, p.busiest_stage, p.counts);
     out->exposed_dp_s = dp.exposed_s;
-    out->contention_s = context->calibration->contention_frac *
-                        (dp.hidden_s * dp.throttle_frac + out->hidden_comm_s);
+    out->contention_s = context->calibration->contention_frac * (dp.hidden_s * dp.throttle_frac + out->hidden_comm_s);
     out->hidden_comm_s += dp.hidden_s;
     optimizer_time(context, layout, prices, &p, out);
     out->offload_s += offload_exposed_s(context, layout, prices, &p);

@@ -5,11 +5,8 @@
 #include "program/block_internal.h"
 
 static const char *const collective_names[ND_COLLECTIVE_COUNT] = {
-    [ND_ALL_REDUCE] = "all_reduce",
-    [ND_ALL_GATHER] = "all_gather",
-    [ND_REDUCE_SCATTER] = "reduce_scatter",
-    [ND_ALL_TO_ALL] = "all_to_all",
-    [ND_SEND_RECV] = "send_recv",
+    [ND_ALL_REDUCE] = "all_reduce", [ND_ALL_GATHER] = "all_gather", [ND_REDUCE_SCATTER] = "reduce_scatter",
+    [ND_ALL_TO_ALL] = "all_to_all", [ND_SEND_RECV] = "send_recv",
 };
 
 static const char *const op_kind_names[ND_OP_KIND_COUNT] = {
@@ -127,8 +124,8 @@ void nd_builder_elementwise(nd_block_builder *builder, const char *name, double 
     op->kernels = kernels;
 }
 
-nd_op *nd_builder_collective(nd_block_builder *builder, const char *name, nd_collective collective,
-                             nd_group_kind group, double bytes)
+nd_op *nd_builder_collective(nd_block_builder *builder, const char *name, nd_collective collective, nd_group_kind group,
+                             double bytes)
 {
     nd_op *op = append(builder, ND_OP_COLLECTIVE, name);
     op->collective = collective;
@@ -177,8 +174,7 @@ void nd_builder_tp_leave(nd_block_builder *builder)
 
 void nd_builder_keep(nd_block_builder *builder, double bytes, double selective_frac)
 {
-    if (builder->pass != ND_PASS_FORWARD || builder->list->count == 0 ||
-        builder->recompute == ND_RECOMPUTE_FULL) {
+    if (builder->pass != ND_PASS_FORWARD || builder->list->count == 0 || builder->recompute == ND_RECOMPUTE_FULL) {
         return;
     }
     bool per_op = builder->recompute == ND_RECOMPUTE_SELECTIVE && builder->style->selective_is_per_op;

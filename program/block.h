@@ -65,7 +65,7 @@ typedef struct nd_op {
     nd_group_kind group;
     double bytes;                 /* of the full (gathered or reduced) buffer; for send-recv what one rank sends */
     int32_t repeats;              /* how often per pass (ring steps) */
-    double overlap_frac;         /* part of it that runs behind the GEMM that consumes it */
+    double overlap_frac;          /* part of it that runs behind the GEMM that consumes it */
     bool hidden_behind_attention; /* ring steps run beside the attention blocks */
 } nd_op;
 

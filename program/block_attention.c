@@ -4,7 +4,7 @@
 #include "program/block_internal.h"
 
 typedef struct traffic {
-    double residual; /* reads and writes of u around one norm and residual */
+    double residual;   /* reads and writes of u around one norm and residual */
     double extra_norm; /* of u for each norm beyond one per half */
     double rotary;     /* of q and k */
     int32_t kernels;
@@ -22,8 +22,7 @@ static traffic attention_traffic(const nd_block_builder *builder)
 static void residual_traffic(nd_block_builder *builder, const char *name)
 {
     traffic t = attention_traffic(builder);
-    double elements =
-        (double)builder->tokens * (double)builder->model->hidden / (double)builder->residual_split;
+    double elements = (double)builder->tokens * (double)builder->model->hidden / (double)builder->residual_split;
     double norms = (double)builder->model->norms_per_layer / 2.0;
     double passes = t.residual + (norms > 1.0 ? (norms - 1.0) * t.extra_norm : 0.0);
     nd_builder_elementwise(builder, name, passes * elements * builder->element_bytes, t.kernels);
@@ -60,11 +59,11 @@ static void project_mla(nd_block_builder *builder)
         nd_builder_keep(builder, (double)rows * (double)m->mla_q_rank * builder->element_bytes, 1.0);
     }
     nd_builder_matrix(builder, &(nd_matrix){"q_up", rows, heads * qk_dim, q_in, 1, 1.0, true, false});
-    nd_builder_matrix(builder, &(nd_matrix){"kv_down", rows, m->mla_kv_rank + m->mla_rope_dim, m->hidden, 1, 0.0,
-                                            true, false});
+    nd_builder_matrix(builder,
+                      &(nd_matrix){"kv_down", rows, m->mla_kv_rank + m->mla_rope_dim, m->hidden, 1, 0.0, true, false});
     nd_builder_keep(builder, (double)rows * (double)(m->mla_kv_rank + m->mla_rope_dim) * builder->element_bytes, 1.0);
-    nd_builder_matrix(builder, &(nd_matrix){"kv_up", rows, heads * (m->mla_nope_dim + m->mla_v_dim), m->mla_kv_rank,
-                                            1, 1.0, true, false});
+    nd_builder_matrix(builder, &(nd_matrix){"kv_up", rows, heads * (m->mla_nope_dim + m->mla_v_dim), m->mla_kv_rank, 1,
+                                            1.0, true, false});
     /* q, and k and v expanded to all heads */
     double expanded = (double)rows * (double)heads * (double)(2 * qk_dim + m->mla_v_dim);
     nd_builder_keep(builder, expanded * builder->element_bytes, 0.5);
@@ -112,8 +111,7 @@ static void exchange_context(nd_block_builder *builder)
     case ND_CP_METHOD_ALLGATHER:
         nd_builder_collective(builder, "cp all-gather (k, v)", ND_ALL_GATHER, ND_GROUP_CP, kv_bytes * cp);
         if (backward) {
-            nd_builder_collective(builder, "cp reduce-scatter (dk, dv)", ND_REDUCE_SCATTER, ND_GROUP_CP,
-                                  kv_bytes * cp);
+            nd_builder_collective(builder, "cp reduce-scatter (dk, dv)", ND_REDUCE_SCATTER, ND_GROUP_CP, kv_bytes * cp);
         }
         break;
     case ND_CP_METHOD_ULYSSES: {
@@ -188,7 +186,7 @@ static void core(nd_block_builder *builder)
     op->flops = 2.0 * (double)op->batch * (double)own_heads * op->pairs * (double)(op->qk_dim + op->v_dim) *
                 (op->backward ? 2.5 : 1.0); /* flash backward: 5 GEMMs against 2 */
     double out_elements = (double)builder->tokens * (double)heads * (double)op->v_dim;
-    nd_builder_keep(builder, out_elements * builder->element_bytes, 1.5); /* + the k or v that per-op keeps */
+    nd_builder_keep(builder, out_elements * builder->element_bytes, 1.5);         /* + the k or v that per-op keeps */
     nd_builder_keep(builder, 4.0 * (double)builder->tokens * (double)heads, 1.0); /* fp32 log-sum-exp */
     if (builder->train->attention == ND_ATTENTION_MATH) {
         score_traffic(builder, (double)layout->micro_batch * (double)seq * (double)seq / (double)cp * (double)heads);

@@ -48,8 +48,7 @@ static routing route(const nd_block_builder *builder)
 static void residual(nd_block_builder *builder)
 {
     ffn_traffic t = traffic_of(builder);
-    double elements =
-        (double)builder->tokens * (double)builder->model->hidden / (double)builder->residual_split;
+    double elements = (double)builder->tokens * (double)builder->model->hidden / (double)builder->residual_split;
     double norms = (double)builder->model->norms_per_layer / 2.0;
     double passes = t.residual + (norms > 1.0 ? (norms - 1.0) * t.extra_norm : 0.0);
     nd_builder_elementwise(builder, "norm, residual", passes * elements * builder->element_bytes, t.kernels);
@@ -145,14 +144,17 @@ double nd_block_working_bytes(const nd_model_spec *model, const nd_layout *layou
     double element_bytes = (double)nd_dtype_compute_bytes(train->precision);
     double tokens = nd_block_tokens(layout, train);
     double tp = (double)layout->size[ND_AXIS_TP];
+    /* sequence parallelism: the gathered input, the gathered output gradient, and the input gradient before its
+     * reduce-scatter are whole */
+    double gathered = layout->sequence_parallel ? 3.0 * tokens * (double)model->hidden * element_bytes : 0.0;
     if (!model->layer_kinds[layer_kind].moe) {
-        return 2.0 * tokens * (double)model->ffn_hidden / tp * element_bytes;
+        return gathered + 2.0 * tokens * (double)model->ffn_hidden / tp * element_bytes;
     }
     double rows = tokens * (double)model->experts_topk / (layout->ep > 1 ? tp : 1.0);
     double inner = (double)model->moe_ffn_hidden / (double)nd_expert_tp(layout);
     double shared = 2.0 * tokens * (double)model->shared_ffn_hidden / tp;
     double routed = 2.0 * rows * inner;
-    return (routed > shared ? routed : shared) * element_bytes;
+    return gathered + (routed > shared ? routed : shared) * element_bytes;
 }
 
 double nd_block_lora_params(const nd_model_spec *model, const nd_layout *layout, const nd_train_spec *train,

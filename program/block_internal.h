@@ -13,7 +13,7 @@ typedef struct nd_block_builder {
     nd_pass pass;
     int32_t layer_kind;
     nd_op_list *list;
-    int64_t tokens;         /* T */
+    int64_t tokens; /* T */
     int64_t tp;
     int64_t residual_split; /* tp with sequence parallelism, else 1: division of norms and residual */
     double element_bytes;   /* of an activation */
@@ -36,8 +36,8 @@ void nd_builder_matrix(nd_block_builder *builder, const nd_matrix *matrix);
 /** An element-wise chain that moves `bytes` in `kernels` launches. */
 void nd_builder_elementwise(nd_block_builder *builder, const char *name, double bytes, int32_t kernels);
 /** A collective of `bytes` over `group`, `repeats` times. */
-nd_op *nd_builder_collective(nd_block_builder *builder, const char *name, nd_collective collective,
-                             nd_group_kind group, double bytes);
+nd_op *nd_builder_collective(nd_block_builder *builder, const char *name, nd_collective collective, nd_group_kind group,
+                             double bytes);
 /** Tensor-parallel collective on entering (column-parallel) or leaving (row-parallel) a divided pair. */
 void nd_builder_tp_enter(nd_block_builder *builder);
 void nd_builder_tp_leave(nd_block_builder *builder);

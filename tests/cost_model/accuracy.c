@@ -78,11 +78,10 @@ static void print_row(const nd_published_run *run, const nd_estimate *e, const r
 {
     char layout[256];
     (void)nd_layout_format(&run->layout, layout, sizeof layout);
-    printf("%-8s %-18s %-15s step %8.3f s (measured %8.3f, %+5.1f %%)", run->id, run->model.name,
-           run->cluster.gpu.name, e->time.step_s, run->step_s, 100.0 * r->time_error);
-    printf(" memory %6.2f GiB (measured %6.2f, %+5.1f %%) %s\n",
-           nd_published_memory(run, &e->memory) / 1073741824.0, run->peak_bytes / 1073741824.0,
-           100.0 * r->memory_error, layout);
+    printf("%-8s %-18s %-15s step %8.3f s (measured %8.3f, %+5.1f %%)", run->id, run->model.name, run->cluster.gpu.name,
+           e->time.step_s, run->step_s, 100.0 * r->time_error);
+    printf(" memory %6.2f GiB (measured %6.2f, %+5.1f %%) %s\n", nd_published_memory(run, &e->memory) / 1073741824.0,
+           run->peak_bytes / 1073741824.0, 100.0 * r->memory_error, layout);
 }
 
 int main(int argc, char **argv)

@@ -31,7 +31,8 @@ static inline void fixture_make(fixture *f, const char *model, const char *clust
                                .optimizer = ND_OPTIMIZER_ADAMW,
                                .attention = f->stack.default_attention,
                                .base_bits = 16};
-    ND_ASSERT_OK(nd_cost_context_init(&f->model, &f->cluster, &f->train, &f->stack, &f->calibration, &f->context, &err));
+    ND_ASSERT_OK(
+        nd_cost_context_init(&f->model, &f->cluster, &f->train, &f->stack, &f->calibration, &f->context, &err));
 }
 
 /* "tp=2,..." with sequence parallelism and accumulation filled in. */

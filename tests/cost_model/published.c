@@ -75,9 +75,9 @@ static bool has(const row *r, const char *name, const char *part)
 static const char *gpu_name(const char *text)
 {
     static const char *const names[][2] = {
-        {"A100-80GB", "a100"},     {"A800", "a100"},        {"A100-40GB", "a100-40gb"}, {"H100-96GB", "h100-96gb-500w"},
-        {"H100", "h100"},          {"H200", "h200"},        {"GB200", "gb200"},         {"GB300", "gb300"},
-        {"B200", "b200"},          {"B300", "b300"},        {"V100-32GB", "v100-32gb"}, {"V100-16GB", "v100-16gb"},
+        {"A100-80GB", "a100"}, {"A800", "a100"}, {"A100-40GB", "a100-40gb"}, {"H100-96GB", "h100-96gb-500w"},
+        {"H100", "h100"},      {"H200", "h200"}, {"GB200", "gb200"},         {"GB300", "gb300"},
+        {"B200", "b200"},      {"B300", "b300"}, {"V100-32GB", "v100-32gb"}, {"V100-16GB", "v100-16gb"},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strncmp(text, names[i][0], strlen(names[i][0])) == 0) {
@@ -181,6 +181,13 @@ static nd_recompute read_recompute(const row *r)
     return has(r, "recompute", "selective") ? ND_RECOMPUTE_SELECTIVE : ND_RECOMPUTE_NONE;
 }
 
+/* torchtitan of 2024 and early 2025 splits the local batch into as many micro-batches as there are stages. */
+static int64_t default_micro_batch(const row *r, const nd_layout *layout, int64_t local_batch)
+{
+    int64_t stages = (int64_t)layout->size[ND_AXIS_PP] * layout->vpp;
+    return has(r, "framework", "torchtitan") && local_batch > stages ? local_batch / stages : 1;
+}
+
 static nd_layout read_layout(const row *r)
 {
     nd_layout l = nd_layout_single();
@@ -190,7 +197,7 @@ static nd_layout read_layout(const row *r)
     l.size[ND_AXIS_TP] = (int32_t)count_of(r, "tp", 1);
     l.size[ND_AXIS_CP] = (int32_t)count_of(r, "cp", 1);
     l.size[ND_AXIS_PP] = (int32_t)count_of(r, "pp", 1);
-    l.vpp = (int32_t)count_of(r, "vpp", 1);
+    l.vpp = (int32_t)count_of(r, "vpp", has(r, "notes", "interleaved 1F1B") ? 2 : 1);
     l.ep = (int32_t)count_of(r, "ep", 1);
     l.schedule = l.vpp > 1 ? ND_SCHEDULE_INTERLEAVED : ND_SCHEDULE_1F1B;
     l.sequence_parallel = count_of(r, "sp", 0) != 0 && l.size[ND_AXIS_TP] > 1;
@@ -204,10 +211,13 @@ static nd_layout read_layout(const row *r)
     }
     l.size[ND_AXIS_DP_REPLICATE] = replicate;
     l.size[ND_AXIS_DP_SHARD] = shard;
+    if (has(r, "framework", "torchtitan") && l.size[ND_AXIS_PP] > 1 && l.sharding == ND_SHARDING_ZERO3) {
+        l.sharding = ND_SHARDING_ZERO2; /* reshard_after_forward "default" is off with pipelines */
+    }
     l.recompute = read_recompute(r);
-    l.micro_batch = (int32_t)count_of(r, "micro_batch", 1);
     int64_t data_ranks = (int64_t)replicate * shard;
-    int64_t global = count_of(r, "global_batch", (int64_t)l.micro_batch * data_ranks);
+    int64_t global = count_of(r, "global_batch", count_of(r, "micro_batch", 1) * data_ranks);
+    l.micro_batch = (int32_t)count_of(r, "micro_batch", default_micro_batch(r, &l, global / data_ranks));
     l.grad_accum = global / (l.micro_batch * data_ranks);
     l.grad_accum = l.grad_accum > 0 ? l.grad_accum : 1;
     return l;

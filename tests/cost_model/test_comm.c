@@ -34,8 +34,8 @@ static void test_fsdp_gathers_two_bytes_a_parameter_twice(void)
     nd_estimate_comm(&f.context, &layout, &comm);
     const nd_comm_line *gather = find(&comm, "weight all-gather");
     CU_ASSERT_PTR_NOT_NULL_FATAL(gather);
-    double layer = (double)(f.context.params.attention_layer + f.context.params.norms_layer +
-                            f.context.params.dense_ffn_layer);
+    double layer =
+        (double)(f.context.params.attention_layer + f.context.params.norms_layer + f.context.params.dense_ffn_layer);
     ND_ASSERT_REL(gather->bytes, 2.0 * layer, 1e-12);
     ND_ASSERT_REL(gather->calls_per_step, 2.0 * 32.0 * (double)layout.grad_accum, 1e-12);
     CU_ASSERT_EQUAL(gather->group.ranks, 16);
@@ -45,8 +45,7 @@ static void test_fsdp_gathers_two_bytes_a_parameter_twice(void)
 static void test_every_axis_of_the_seeds_layout_communicates(void)
 {
     nd_comm_breakdown comm;
-    nd_layout layout =
-        fixture_layout(&f, "dp_replicate=2,dp_shard=2,cp=2,tp=2,sp=on,sharding=zero3");
+    nd_layout layout = fixture_layout(&f, "dp_replicate=2,dp_shard=2,cp=2,tp=2,sp=on,sharding=zero3");
     nd_estimate_comm(&f.context, &layout, &comm);
     const nd_comm_line *tp = find(&comm, "tp all-gather");
     const nd_comm_line *ring = find(&comm, "cp ring");

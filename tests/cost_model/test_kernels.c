@@ -72,8 +72,16 @@ static void test_fp8_is_faster_but_less_than_twice(void)
 static nd_op attention(int64_t seq, bool backward)
 {
     double pairs = nd_attention_pairs(seq, 0, ND_FLOPS_CAUSAL);
-    return (nd_op){.kind = ND_OP_ATTENTION, .batch = 4, .q_len = seq, .kv_len = seq, .heads = 33, .qk_dim = 128,
-                   .v_dim = 128, .pairs = pairs, .backward = backward, .kernels = 1,
+    return (nd_op){.kind = ND_OP_ATTENTION,
+                   .batch = 4,
+                   .q_len = seq,
+                   .kv_len = seq,
+                   .heads = 33,
+                   .qk_dim = 128,
+                   .v_dim = 128,
+                   .pairs = pairs,
+                   .backward = backward,
+                   .kernels = 1,
                    .flops = 2.0 * 4.0 * 33.0 * pairs * 256.0 * (backward ? 2.5 : 1.0)};
 }
 

@@ -85,16 +85,15 @@ static void test_tensor_parallelism_divides_all_but_norms(void)
     CU_ASSERT_TRUE(ratio > 0.5 && ratio < 0.501);
 }
 
-/* Korthikanti et al. 2022, table 2: without flash attention s b h (34 + 5 a s / h) bytes a layer; our inventory keeps no
- * dropout masks (2 + ... bytes less), so it must lie below and within 12 %. */
+/* Korthikanti et al. 2022, table 2: without flash attention s b h (34 + 5 a s / h) bytes a layer; our inventory keeps
+ * no dropout masks (2 + ... bytes less), so it must lie below and within 12 %. */
 static void test_saved_bytes_follow_the_published_formula(void)
 {
     static fixture f;
     fixture_make(&f, "gpt3-175b", "1x8xa100", "megatron", 2048, 8);
     f.train.attention = ND_ATTENTION_MATH;
     nd_layout layout = nd_layout_single();
-    double saved =
-        nd_block_saved_bytes(&f.model, &layout, &f.train, &f.stack.style, 0, ND_RECOMPUTE_NONE);
+    double saved = nd_block_saved_bytes(&f.model, &layout, &f.train, &f.stack.style, 0, ND_RECOMPUTE_NONE);
     double s = 2048.0;
     double h = 12288.0;
     double published = s * h * (34.0 + 5.0 * 96.0 * s / h);

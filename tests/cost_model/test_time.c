@@ -15,9 +15,10 @@ static void test_the_fixtures_load(void)
 
 static void test_terms_add_up_to_the_step(void)
 {
-    const char *const layouts[] = {"dp_shard=128,sharding=zero3,recompute=full", "tp=8,sp=on,dp_shard=16,sharding=zero3",
-                                   "tp=4,sp=on,pp=4,dp_shard=8,sharding=zero1", "cp=4,dp_shard=32,sharding=zero3",
-                                   "dp_replicate=16,dp_shard=8,sharding=zero3", "tp=8,sp=on,pp=8,vpp=5,dp_shard=2"};
+    const char *const layouts[] = {
+        "dp_shard=128,sharding=zero3,recompute=full", "tp=8,sp=on,dp_shard=16,sharding=zero3",
+        "tp=4,sp=on,pp=4,dp_shard=8,sharding=zero1",  "cp=4,dp_shard=32,sharding=zero3",
+        "dp_replicate=16,dp_shard=8,sharding=zero3",  "tp=8,sp=on,pp=8,vpp=5,dp_shard=2"};
     for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
         nd_time_breakdown t = fixture_estimate(&large, layouts[i]).time;
         double sum = t.compute_s + t.recompute_s + t.exposed_comm_s + t.bubble_s + t.optimizer_s + t.other_s;
@@ -72,8 +73,8 @@ static void test_bubble_shrinks_with_micro_batches_and_chunks(void)
     double plain = fixture_estimate(&megatron, "pp=8,tp=4,sp=on,dp_shard=2,grad_accum=16").time.bubble_s;
     double chunks = fixture_estimate(&megatron, "pp=8,vpp=5,tp=4,sp=on,dp_shard=2,grad_accum=16").time.bubble_s;
     CU_ASSERT_TRUE(chunks < plain / 3.0);
-    double zero = fixture_estimate(&megatron, "pp=8,tp=4,sp=on,dp_shard=2,grad_accum=16,schedule=zero_bubble")
-                      .time.bubble_s;
+    double zero =
+        fixture_estimate(&megatron, "pp=8,tp=4,sp=on,dp_shard=2,grad_accum=16,schedule=zero_bubble").time.bubble_s;
     CU_ASSERT_TRUE(zero < plain);
 }
 
