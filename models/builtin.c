@@ -152,22 +152,27 @@ static void split_words(const char *name, char *kept, char *dropped)
     }
 }
 
-const nd_resource *nd_builtin_find(const char *name, char *dropped, size_t dropped_bytes)
+static const nd_resource *find_without_words(const char *name, char *dropped, size_t dropped_bytes)
 {
     char kept[NAME_MAX_BYTES];
     char words[NAME_MAX_BYTES];
-    const nd_resource *found = NULL;
+    split_words(name, kept, words);
+    if (words[0] == '\0' || kept[0] == '\0') {
+        return NULL;
+    }
+    const nd_resource *found = find_whole(kept);
+    if (found != NULL) {
+        (void)snprintf(dropped, dropped_bytes, "%s", words);
+    }
+    return found;
+}
+
+const nd_resource *nd_builtin_find(const char *name, char *dropped, size_t dropped_bytes)
+{
     dropped[0] = '\0';
     if (strlen(name) >= NAME_MAX_BYTES) {
         return NULL;
     }
-    found = find_whole(name);
-    if (found == NULL) {
-        split_words(name, kept, words);
-        found = words[0] != '\0' && kept[0] != '\0' ? find_whole(kept) : NULL;
-        if (found != NULL) {
-            (void)snprintf(dropped, dropped_bytes, "%s", words);
-        }
-    }
-    return found;
+    const nd_resource *found = find_whole(name);
+    return found != NULL ? found : find_without_words(name, dropped, dropped_bytes);
 }

@@ -142,28 +142,40 @@ static nd_status check_assumable(nd_json object, nd_error *err)
     return ND_OK;
 }
 
-/* The family of the object that r->object ends up as; NULL in *family when model_type says nothing we know. */
+static nd_status fail_no_text_config(const nd_model_reader *r)
+{
+    nd_json value;
+    ND_TRY(nd_json_need(r->object, "text_config", &value, r->err));
+    return nd_json_fail(value, r->err, "'text_config' must be an object, got %s",
+                        nd_json_type_name(nd_json_typeof(value)));
+}
+
+/* Moves r->object to the text model when there is one inside; *family is NULL when we know none. */
 static nd_status choose_family(nd_model_reader *r, const char *model_type, const model_family **family)
 {
     nd_json inner;
-    const char *inner_type = NULL;
+    nd_json inner_type;
     *family = find_family(model_type);
     if (*family != NULL && !(*family)->nested) {
         return ND_OK;
     }
     if (!find_text_config(r->object, &inner)) {
-        nd_json unused;
-        return *family != NULL ? nd_json_need(r->object, "text_config", &unused, r->err) : ND_OK;
+        return *family != NULL ? fail_no_text_config(r) : ND_OK;
     }
-    ND_TRY(nd_json_opt_string(inner, "model_type", &inner_type, r->err));
-    const model_family *inner_family = inner_type != NULL ? find_family(inner_type) : *family;
-    if (inner_family != NULL && (*family == NULL || inner_family->read == (*family)->read)) {
+    const model_family *found = *family;
+    if (nd_json_find(inner, "model_type", &inner_type)) {
+        const char *text = NULL;
+        ND_TRY(nd_json_as_string(inner_type, "model_type", &text, r->err));
+        found = find_family(text);
+        if (found == NULL && *family != NULL) {
+            return fail_unknown_type(inner_type, text, r->err);
+        }
+    }
+    if (found != NULL) {
         nd_reader_note(r->spec, "text model only: what else '%.24s' has (vision, audio) is not counted", model_type);
-        *family = inner_family;
         r->object = inner;
-    } else if (*family != NULL) {
-        *family = NULL;
     }
+    *family = found;
     return ND_OK;
 }
 

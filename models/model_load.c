@@ -76,10 +76,9 @@ static nd_status fail_no_config(const char *directory, nd_error *err)
 static nd_status fail_unknown_name(const char *name, nd_error *err)
 {
     const char *names[BUILTINS_MAX];
-    size_t count = nd_model_builtin_count();
-    count = count < BUILTINS_MAX ? count : BUILTINS_MAX;
-    for (size_t i = 0; i < count; i++) {
-        names[i] = nd_model_builtin_name(i);
+    size_t count = 0;
+    for (; count < nd_model_builtin_count() && count < BUILTINS_MAX; count++) {
+        names[count] = nd_model_builtin_name(count);
     }
     const char *nearest = nd_text_nearest(name, names, count);
     return nd_fail(err, ND_ENOTFOUND,
@@ -88,30 +87,42 @@ static nd_status fail_unknown_name(const char *name, nd_error *err)
                    nearest != NULL ? "'" : "");
 }
 
-nd_status nd_model_load(const char *name_or_path, bool assume_llama, nd_model_spec *out, nd_error *err)
+/* *found tells whether the directory has a config.json; without one its name may still be a built-in's. */
+static nd_status load_directory(const char *directory, bool assume_llama, bool *found, nd_model_spec *out,
+                                nd_error *err)
 {
     char config[PATH_MAX_BYTES];
+    bool is_directory = false;
+    int length = snprintf(config, sizeof config, "%s/config.json", directory);
+    if (length < 0 || (size_t)length >= sizeof config) {
+        return nd_fail(err, ND_EINVAL, "the path of the model is longer than %d bytes", PATH_MAX_BYTES - 1);
+    }
+    *found = path_exists(config, &is_directory);
+    return *found ? load_file(config, assume_llama, out, err) : ND_OK;
+}
+
+nd_status nd_model_load(const char *name_or_path, bool assume_llama, nd_model_spec *out, nd_error *err)
+{
     char dropped[ND_MODEL_NAME_MAX];
     bool directory = false;
-    bool unused = false;
+    const nd_resource *entry = NULL;
     if (name_or_path[0] == '\0') {
         return nd_fail(err, ND_EINVAL, "the model's name is empty; see `ndplan list models`");
     }
     /* What lies on the disk is meant, as with from_pretrained(): a clone of 'org/model' in the current folder wins. */
     bool exists = path_exists(name_or_path, &directory);
     if (exists && directory) {
-        int length = snprintf(config, sizeof config, "%s/config.json", name_or_path);
-        if (length < 0 || (size_t)length >= sizeof config) {
-            return nd_fail(err, ND_EINVAL, "the path of the model is longer than %d bytes", PATH_MAX_BYTES - 1);
-        }
-        if (path_exists(config, &unused)) {
-            return load_file(config, assume_llama, out, err);
+        bool found = false;
+        ND_TRY(load_directory(name_or_path, assume_llama, &found, out, err));
+        if (found) {
+            return ND_OK;
         }
     } else if (exists || looks_like_path(name_or_path)) {
         return load_file(name_or_path, assume_llama, out, err);
     }
-    const nd_resource *entry =
-        looks_like_path(name_or_path) ? NULL : nd_builtin_find(name_or_path, dropped, sizeof dropped);
+    if (!looks_like_path(name_or_path)) {
+        entry = nd_builtin_find(name_or_path, dropped, sizeof dropped);
+    }
     if (entry != NULL) {
         return load_builtin(entry, dropped, out, err);
     }
