@@ -236,7 +236,7 @@ const nd_framework nd_framework_torchtitan = {
     .name = "torchtitan",
     .title = "torchtitan, release",
     .version = "0.2.2",
-    .stack = "torch-fsdp2",
+    .stack = "torch-fsdp2-compile",
     .source = "pytorch/torchtitan tag v0.2.2 (2026-02-20): distributed/parallel_dims.py, train.py; issues #2574, #2577",
     .allows = release_allows,
 };
@@ -245,7 +245,7 @@ const nd_framework nd_framework_torchtitan_main = {
     .name = "torchtitan",
     .title = "torchtitan, main branch",
     .version = "main",
-    .stack = "torch-fsdp2",
+    .stack = "torch-fsdp2-compile",
     .source =
         "pytorch/torchtitan main at b5bcd76c (2026-08-21): distributed/parallel_dims.py, models/common/decoder.py, "
         "trainer.py; pull request #4258",

@@ -1,0 +1,146 @@
+#include "planner/ranking_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+static int by_double(double a, double b)
+{
+    double x = isnan(a) ? HUGE_VAL : a;
+    double y = isnan(b) ? HUGE_VAL : b;
+    return (x > y) - (x < y);
+}
+
+static int by_int(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int axes_in_use(const nd_layout *layout)
+{
+    int axes = layout->ep > 1;
+    for (int axis = 0; axis < ND_AXIS_COUNT; axis++) {
+        axes += layout->size[axis] > 1;
+    }
+    return axes;
+}
+
+static int by_layout(const nd_layout *a, const nd_layout *b)
+{
+    for (int axis = 0; axis < ND_AXIS_COUNT; axis++) {
+        if (a->size[axis] != b->size[axis]) {
+            return by_int(a->size[axis], b->size[axis]);
+        }
+    }
+    const int64_t pairs[][2] = {
+        {a->ep, b->ep},
+        {a->vpp, b->vpp},
+        {(int64_t)a->schedule, (int64_t)b->schedule},
+        {(int64_t)a->sharding, (int64_t)b->sharding},
+        {(int64_t)a->recompute, (int64_t)b->recompute},
+        {a->recompute_every, b->recompute_every},
+        {a->micro_batch, b->micro_batch},
+        {a->grad_accum, b->grad_accum},
+        {a->sequence_parallel, b->sequence_parallel},
+        {(int64_t)a->cp_method, (int64_t)b->cp_method},
+        {(int64_t)a->offload, (int64_t)b->offload},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        if (pairs[i][0] != pairs[i][1]) {
+            return by_int(pairs[i][0], pairs[i][1]);
+        }
+    }
+    return 0;
+}
+
+int nd_ranked_compare(nd_objective objective, const nd_ranked *a, const nd_ranked *b)
+{
+    int order = by_int(a->verdict == ND_VERDICT_NO, b->verdict == ND_VERDICT_NO);
+    if (order != 0) {
+        return order;
+    }
+    int time = by_double(a->step_s, b->step_s);
+    int memory = by_double(a->peak_bytes, b->peak_bytes);
+    bool memory_first = objective == ND_OBJECTIVE_MEMORY;
+    order = memory_first ? memory : time;
+    order = order != 0 ? order : memory_first ? time : memory;
+    order = order != 0 ? order : by_int(axes_in_use(&a->layout), axes_in_use(&b->layout));
+    return order != 0 ? order : by_layout(&a->layout, &b->layout);
+}
+
+bool nd_same_mesh(const nd_layout *a, const nd_layout *b)
+{
+    return memcmp(a->size, b->size, sizeof a->size) == 0 && a->ep == b->ep;
+}
+
+static bool same_key(nd_ranking_key key, const nd_ranked *a, const nd_ranked *b)
+{
+    return key == ND_RANKING_MESH_AND_VERDICT && a->verdict == b->verdict && nd_same_mesh(&a->layout, &b->layout);
+}
+
+/* The slot that `candidate` takes over: its own key's, a new one, or the worst; -1 when it is not good enough. */
+static int32_t find_slot(nd_ranking *ranking, const nd_ranked *candidate)
+{
+    int32_t last = ranking->count - 1;
+    bool full = ranking->count == ranking->capacity;
+    if (full && nd_ranked_compare(ranking->objective, candidate, &ranking->entries[last]) >= 0) {
+        return -1;
+    }
+    for (int32_t i = 0; i < ranking->count; i++) {
+        if (same_key(ranking->key, candidate, &ranking->entries[i])) {
+            return nd_ranked_compare(ranking->objective, candidate, &ranking->entries[i]) < 0 ? i : -1;
+        }
+    }
+    return full ? last : ranking->count++;
+}
+
+void nd_ranking_add(nd_ranking *ranking, const nd_ranked *candidate)
+{
+    int32_t slot = find_slot(ranking, candidate);
+    if (slot < 0) {
+        return;
+    }
+    /* The slot's old entry goes; better ones than the candidate stay where they are, the rest move down by one. */
+    while (slot > 0 && nd_ranked_compare(ranking->objective, candidate, &ranking->entries[slot - 1]) < 0) {
+        ranking->entries[slot] = ranking->entries[slot - 1];
+        slot--;
+    }
+    ranking->entries[slot] = *candidate;
+}
+
+/* A layout that may run out of memory and is not faster than one of its mesh that surely fits helps nobody. */
+static bool is_pointless(const nd_ranking *meshes, int32_t index)
+{
+    const nd_ranked *entry = &meshes->entries[index];
+    for (int32_t i = 0; i < index; i++) {
+        if (nd_same_mesh(&meshes->entries[i].layout, &entry->layout) && meshes->entries[i].verdict < entry->verdict) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_chosen(const nd_ranked *chosen, int32_t count, const nd_ranked *entry)
+{
+    for (int32_t i = 0; i < count; i++) {
+        if (by_layout(&chosen[i].layout, &entry->layout) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int32_t nd_ranking_choose(const nd_ranking *meshes, const nd_ranking *all, int32_t top, nd_ranked *out)
+{
+    nd_ranking chosen = {meshes->objective, ND_RANKING_EVERY_LAYOUT, out, top, 0};
+    for (int32_t i = 0; i < meshes->count; i++) {
+        if (!is_pointless(meshes, i)) {
+            nd_ranking_add(&chosen, &meshes->entries[i]);
+        }
+    }
+    for (int32_t i = 0; i < all->count && chosen.count < top; i++) {
+        if (!is_chosen(out, chosen.count, &all->entries[i])) {
+            nd_ranking_add(&chosen, &all->entries[i]);
+        }
+    }
+    return chosen.count;
+}

@@ -1,0 +1,47 @@
+/** The best layouts seen so far, bounded, in one total order. */
+#ifndef ND_PLANNER_RANKING_INTERNAL_H
+#define ND_PLANNER_RANKING_INTERNAL_H
+
+#include "planner/plan.h"
+
+ND_BEGIN_DECLS
+
+/** A layout and what it is ranked by. */
+typedef struct nd_ranked {
+    nd_layout layout;
+    double step_s;
+    double peak_bytes;
+    nd_verdict verdict;
+} nd_ranked;
+
+/** Which layouts count as the same entry, of which only the best is kept. */
+typedef enum nd_ranking_key {
+    ND_RANKING_EVERY_LAYOUT,
+    ND_RANKING_MESH_AND_VERDICT /* pp, dp_replicate, dp_shard, cp, tp, ep, and whether it surely fits */
+} nd_ranking_key;
+
+typedef struct nd_ranking {
+    nd_objective objective;
+    nd_ranking_key key;
+    nd_ranked *entries; /* borrowed, best first */
+    int32_t capacity, count;
+} nd_ranking;
+
+/** Less than 0 when `a` ranks before `b`; 0 only for the same layout. Layouts that do not fit come last; then time
+ * and peak memory (or the other way round), fewer axes in use, and the layout's fields in order. */
+int nd_ranked_compare(nd_objective objective, const nd_ranked *a, const nd_ranked *b);
+
+/** Same pp, dp_replicate, dp_shard, cp, tp and ep. */
+bool nd_same_mesh(const nd_layout *a, const nd_layout *b);
+
+/** Take `candidate` in when it is among the best `capacity` entries of distinct key. */
+void nd_ranking_add(nd_ranking *ranking, const nd_ranked *candidate);
+
+/** The list that a user sees, at most `top` entries, sorted: the best of each mesh in `meshes` (a borderline one does
+ * not hide the best that surely fits; when that is also faster, it stands alone), then, when there are
+ * fewer meshes than `top`, the best other layouts of `all`. \return entries written */
+int32_t nd_ranking_choose(const nd_ranking *meshes, const nd_ranking *all, int32_t top, nd_ranked *out);
+
+ND_END_DECLS
+
+#endif

@@ -1,0 +1,269 @@
+#include "planner/search_space_internal.h"
+
+#include <string.h>
+
+#include "planner/constraints_internal.h"
+
+static bool pinned(const nd_search_options *options, nd_layout_key key)
+{
+    return (options->pinned >> key & 1u) != 0;
+}
+
+static bool limited(const nd_search_options *options, nd_layout_key key)
+{
+    return (options->limited >> key & 1u) != 0;
+}
+
+static int32_t degree_of(const nd_layout *layout, nd_layout_key key)
+{
+    switch (key) {
+    case ND_LAYOUT_KEY_PP:
+        return layout->size[ND_AXIS_PP];
+    case ND_LAYOUT_KEY_DP_REPLICATE:
+        return layout->size[ND_AXIS_DP_REPLICATE];
+    case ND_LAYOUT_KEY_DP_SHARD:
+        return layout->size[ND_AXIS_DP_SHARD];
+    case ND_LAYOUT_KEY_CP:
+        return layout->size[ND_AXIS_CP];
+    case ND_LAYOUT_KEY_TP:
+        return layout->size[ND_AXIS_TP];
+    case ND_LAYOUT_KEY_EP:
+        return layout->ep;
+    case ND_LAYOUT_KEY_VPP:
+        return layout->vpp;
+    case ND_LAYOUT_KEY_MICRO_BATCH:
+        return layout->micro_batch;
+    case ND_LAYOUT_KEY_SP:
+    case ND_LAYOUT_KEY_CP_METHOD:
+    case ND_LAYOUT_KEY_SCHEDULE:
+    case ND_LAYOUT_KEY_GRAD_ACCUM:
+    case ND_LAYOUT_KEY_SHARDING:
+    case ND_LAYOUT_KEY_RECOMPUTE:
+    case ND_LAYOUT_KEY_OFFLOAD:
+    case ND_LAYOUT_KEY_COUNT:
+        break;
+    }
+    return 0;
+}
+
+bool nd_space_has_degree(const nd_search_space *space, nd_layout_key key, int32_t value)
+{
+    const nd_search_options *options = space->options;
+    if (pinned(options, key) && value != degree_of(&options->pin, key)) {
+        return false;
+    }
+    return !limited(options, key) || value <= degree_of(&options->max, key);
+}
+
+static void list_divisors(nd_search_space *space)
+{
+    int64_t gpus = space->context->cluster->gpus;
+    for (int64_t value = 1; value <= gpus; value++) {
+        if (gpus % value == 0 && space->divisors_count < ND_DIVISORS_MAX) {
+            space->divisors[space->divisors_count++] = (int32_t)value;
+        }
+    }
+}
+
+/* Ascending and without duplicates. */
+static void add_micro_batch(nd_search_space *space, int64_t value)
+{
+    if (value < 1 || value > INT32_MAX || space->micro_batches_count >= ND_DIVISORS_MAX ||
+        !nd_space_has_degree(space, ND_LAYOUT_KEY_MICRO_BATCH, (int32_t)value)) {
+        return;
+    }
+    int32_t at = space->micro_batches_count;
+    for (int32_t i = 0; i < space->micro_batches_count; i++) {
+        if (space->micro_batches[i] == value) {
+            return;
+        }
+    }
+    for (; at > 0 && space->micro_batches[at - 1] > value; at--) {
+        space->micro_batches[at] = space->micro_batches[at - 1];
+    }
+    space->micro_batches[at] = (int32_t)value;
+    space->micro_batches_count++;
+}
+
+static void list_micro_batches(nd_search_space *space)
+{
+    const nd_search_options *options = space->options;
+    int64_t global = space->context->train->global_batch_seqs;
+    if (pinned(options, ND_LAYOUT_KEY_MICRO_BATCH)) {
+        add_micro_batch(space, options->pin.micro_batch);
+    } else if (pinned(options, ND_LAYOUT_KEY_GRAD_ACCUM)) {
+        /* accumulation given: each number of data ranks leaves one micro-batch */
+        for (int32_t i = 0; i < space->divisors_count; i++) {
+            int64_t share = global / options->pin.grad_accum;
+            if (global % options->pin.grad_accum == 0 && share % space->divisors[i] == 0) {
+                add_micro_batch(space, share / space->divisors[i]);
+            }
+        }
+    } else {
+        for (int64_t value = 1; value <= ND_MICRO_BATCH_CAP; value++) {
+            if (global % value == 0) {
+                add_micro_batch(space, value);
+            }
+        }
+    }
+    if (space->micro_batches_count == 0) {
+        space->micro_batches[space->micro_batches_count++] = 1;
+    }
+}
+
+static void list_recomputes(nd_search_space *space)
+{
+    const nd_search_options *options = space->options;
+    if (pinned(options, ND_LAYOUT_KEY_RECOMPUTE)) {
+        space->recomputes[space->recomputes_count++] =
+            (nd_recompute_choice){options->pin.recompute, options->pin.recompute_every};
+        return;
+    }
+    static const nd_recompute_choice all[] = {
+        {ND_RECOMPUTE_NONE, 1},  {ND_RECOMPUTE_SELECTIVE, 1}, {ND_RECOMPUTE_FULL, 1},
+        {ND_RECOMPUTE_EVERY, 2}, {ND_RECOMPUTE_EVERY, 4},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (nd_mask_has(space->context->stack->recomputes, (int)all[i].mode) &&
+            all[i].every <= space->context->model->layers) {
+            space->recomputes[space->recomputes_count++] = all[i];
+        }
+    }
+    if (space->recomputes_count == 0) {
+        space->recomputes[space->recomputes_count++] = all[0];
+    }
+}
+
+void nd_search_space_init(const nd_cost_context *context, const nd_search_options *options, nd_search_space *out)
+{
+    memset(out, 0, sizeof *out);
+    out->context = context;
+    out->options = options;
+    list_divisors(out);
+    list_micro_batches(out);
+    list_recomputes(out);
+}
+
+int32_t nd_space_cp_methods(const nd_search_space *space, int32_t cp, nd_cp_method out[ND_CP_METHOD_COUNT])
+{
+    int32_t count = 0;
+    if (pinned(space->options, ND_LAYOUT_KEY_CP_METHOD)) {
+        out[count++] = space->options->pin.cp_method;
+        return count;
+    }
+    for (int method = 0; cp > 1 && method < ND_CP_METHOD_COUNT; method++) {
+        if (nd_mask_has(space->context->stack->cp_methods, method)) {
+            out[count++] = (nd_cp_method)method;
+        }
+    }
+    if (count == 0) {
+        out[count++] = ND_CP_METHOD_RING; /* without cp it means nothing; without a method the stack's rule speaks */
+    }
+    return count;
+}
+
+int32_t nd_space_sequence_parallel(const nd_search_space *space, int32_t tp, bool out[2])
+{
+    const nd_stack *stack = space->context->stack;
+    if (pinned(space->options, ND_LAYOUT_KEY_SP)) {
+        out[0] = space->options->pin.sequence_parallel;
+        return 1;
+    }
+    if (tp == 1) {
+        out[0] = false;
+        return 1;
+    }
+    out[0] = true;
+    out[1] = false;
+    return stack->tp_without_sp && !stack->tp_implies_sp ? 2 : 1;
+}
+
+int32_t nd_space_expert_degrees(const nd_search_space *space, int32_t out[ND_DIVISORS_MAX])
+{
+    int32_t count = 0;
+    bool moe = space->context->model->experts > 0;
+    for (int32_t i = 0; i < space->divisors_count; i++) {
+        int32_t value = space->divisors[i];
+        bool wanted = moe || value == 1 || pinned(space->options, ND_LAYOUT_KEY_EP);
+        if (wanted && nd_space_has_degree(space, ND_LAYOUT_KEY_EP, value)) {
+            out[count++] = value;
+        }
+    }
+    return count;
+}
+
+int32_t nd_space_chunks(const nd_search_space *space, int32_t pp, int32_t out[ND_VPP_CAP])
+{
+    const nd_search_options *options = space->options;
+    int32_t count = 0;
+    if (pinned(options, ND_LAYOUT_KEY_VPP)) {
+        out[count++] = options->pin.vpp;
+        return count;
+    }
+    bool other_schedule = pinned(options, ND_LAYOUT_KEY_SCHEDULE) && options->pin.schedule != ND_SCHEDULE_INTERLEAVED;
+    bool can = pp > 1 && !other_schedule && nd_mask_has(space->context->stack->schedules, ND_SCHEDULE_INTERLEAVED);
+    for (int32_t vpp = 1; vpp <= ND_VPP_CAP; vpp++) {
+        bool equal = space->context->model->layers % ((int64_t)pp * vpp) == 0;
+        if ((vpp == 1 || (can && equal)) && nd_space_has_degree(space, ND_LAYOUT_KEY_VPP, vpp)) {
+            out[count++] = vpp;
+        }
+    }
+    return count;
+}
+
+int32_t nd_space_schedules(const nd_search_space *space, int32_t pp, int32_t vpp, nd_schedule out[ND_SCHEDULE_COUNT])
+{
+    int32_t count = 0;
+    if (pinned(space->options, ND_LAYOUT_KEY_SCHEDULE)) {
+        out[count++] = space->options->pin.schedule;
+    } else if (vpp > 1) {
+        out[count++] = ND_SCHEDULE_INTERLEAVED;
+    } else {
+        out[count++] = ND_SCHEDULE_1F1B;
+        if (pp > 1 && nd_mask_has(space->context->stack->schedules, ND_SCHEDULE_ZERO_BUBBLE)) {
+            out[count++] = ND_SCHEDULE_ZERO_BUBBLE;
+        }
+    }
+    return count;
+}
+
+int32_t nd_space_shardings(const nd_search_space *space, int32_t dp_shard, int32_t cp,
+                           nd_sharding out[ND_SHARDING_COUNT])
+{
+    int32_t count = 0;
+    if (pinned(space->options, ND_LAYOUT_KEY_SHARDING)) {
+        out[count++] = space->options->pin.sharding;
+        return count;
+    }
+    int first = dp_shard == 1 ? ND_SHARDING_NONE : ND_SHARDING_ZERO1;
+    for (int mode = first; (dp_shard > 1 || cp > 1) && mode < ND_SHARDING_COUNT; mode++) {
+        if (nd_mask_has(space->context->stack->shardings, mode)) {
+            out[count++] = (nd_sharding)mode;
+        }
+    }
+    if (count == 0) {
+        out[count++] = ND_SHARDING_NONE;
+    }
+    return count;
+}
+
+bool nd_space_has_micro_batch(const nd_search_space *space, int32_t index, int64_t data_ranks, int64_t *grad_accum)
+{
+    const nd_search_options *options = space->options;
+    int64_t micro_batch = space->micro_batches[index];
+    int64_t global = space->context->train->global_batch_seqs;
+    int64_t share = global / data_ranks;
+    bool whole = global % data_ranks == 0;
+    if (pinned(options, ND_LAYOUT_KEY_GRAD_ACCUM)) {
+        *grad_accum = options->pin.grad_accum;
+        int64_t wanted = whole && share % *grad_accum == 0 ? share / *grad_accum : 0;
+        bool possible = wanted >= 1 && wanted <= INT32_MAX &&
+                        nd_space_has_degree(space, ND_LAYOUT_KEY_MICRO_BATCH, (int32_t)wanted);
+        return pinned(options, ND_LAYOUT_KEY_MICRO_BATCH) || (possible ? micro_batch == wanted : index == 0);
+    }
+    *grad_accum = share / micro_batch > 0 ? share / micro_batch : 1;
+    if (pinned(options, ND_LAYOUT_KEY_MICRO_BATCH)) {
+        return true;
+    }
+    return whole ? share % micro_batch == 0 : index == 0;
+}
