@@ -135,7 +135,7 @@ static nd_status check_text(const nd_json_doc *doc, nd_error *err)
 
 /* jansson keeps members in the order of the text, so the n-th container met here is the n-th of the index.
  * Recursion is as deep as ND_JSON_DEPTH_MAX. */
-static void link_members(nd_json_doc *doc, json_t *node, size_t *container)
+static void link_members(nd_json_doc *doc, json_t *node, size_t *container) // NOLINT(misc-no-recursion): bounded
 {
     if (!json_is_array(node) && !json_is_object(node)) {
         return;
@@ -349,7 +349,8 @@ static nd_status fail_type(nd_json value, const char *key, const char *wanted, n
 /* A real that names a whole number within int64_t, exactly. */
 static bool real_as_int(double real, int64_t *out)
 {
-    if (!(real >= -0x1p63 && real < 0x1p63) || floor(real) < real) {
+    const double limit = 9223372036854775808.0; /* 2^63, the first double over INT64_MAX */
+    if (!(real >= -limit && real < limit) || floor(real) < real) {
         return false;
     }
     *out = (int64_t)real;

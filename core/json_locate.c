@@ -112,7 +112,7 @@ static void count_values(const char *text, size_t length, size_t *containers, si
 
 static void count_children(const char *text, size_t length, nd_json_index *index)
 {
-    size_t open[ND_JSON_DEPTH_MAX];
+    size_t open[ND_JSON_DEPTH_MAX] = {0};
     size_t depth = 0;
     size_t found = 0;
     size_t at = 0;
@@ -138,8 +138,8 @@ static void count_children(const char *text, size_t length, nd_json_index *index
 
 static void place_values(const char *text, size_t length, nd_json_index *index)
 {
-    size_t open[ND_JSON_DEPTH_MAX];
-    uint32_t next[ND_JSON_DEPTH_MAX];
+    size_t open[ND_JSON_DEPTH_MAX] = {0};
+    uint32_t next[ND_JSON_DEPTH_MAX] = {0};
     size_t depth = 0;
     size_t found = 0;
     size_t at = 0;

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#define ND_NAME_ROW(enumerator, text) [enumerator] = text,
+#define ND_NAME_ROW(enumerator, text) [enumerator] = (text),
 static const char *const axis_names[ND_AXIS_COUNT] = {ND_AXIS_LIST(ND_NAME_ROW)};
 static const char *const sharding_names[ND_SHARDING_COUNT] = {ND_SHARDING_LIST(ND_NAME_ROW)};
 static const char *const recompute_names[ND_RECOMPUTE_COUNT] = {ND_RECOMPUTE_LIST(ND_NAME_ROW)};

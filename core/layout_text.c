@@ -310,6 +310,7 @@ static void put(sink *out, const char *format, ...)
     int length = vsnprintf(entry, sizeof entry, format, args);
     va_end(args);
     assert(length > 0 && length < WORD_MAX);
+    (void)length;
     const char *text = out->used == 0 ? entry + 1 : entry; /* every entry starts with its comma */
     for (; *text != '\0'; text++, out->used++) {
         if (out->used + 1 < out->bytes) {

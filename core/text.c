@@ -23,7 +23,10 @@ static bool is_blank(char c)
 
 static char lower(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    if (c >= 'A' && c <= 'Z') {
+        return (char)(c - 'A' + 'a');
+    }
+    return c;
 }
 
 /* Digits of `text` as a value <= 0, because INT64_MIN has no positive twin. Saturates; false when not a number. */
@@ -114,7 +117,7 @@ int nd_text_distance(const char *a, const char *b, int limit)
     if (length_a - length_b > limit || length_b - length_a > limit) {
         return over;
     }
-    int band[2 * ND_TEXT_DISTANCE_MAX + 2];
+    int band[2 * ND_TEXT_DISTANCE_MAX + 2] = {0};
     for (int k = 0; k <= 2 * limit + 1; k++) {
         band[k] = k >= limit && k <= 2 * limit ? k - limit : over;
     }

@@ -22,7 +22,7 @@ static const struct {
 };
 
 static const char *const attention_names[ND_ATTENTION_COUNT] = {
-#define ND_ATTENTION_ROW(enumerator, text) [enumerator] = text,
+#define ND_ATTENTION_ROW(enumerator, text) [enumerator] = (text),
     ND_ATTENTION_LIST(ND_ATTENTION_ROW)
 #undef ND_ATTENTION_ROW
 };
