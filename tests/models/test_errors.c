@@ -93,18 +93,27 @@ static const bad_config bad_configs[] = {
     {"", ND_EPARSE, "c.json:1:1: the JSON text is empty"},
 };
 
+static bool all_bytes_are(const void *memory, size_t length, unsigned char value)
+{
+    const unsigned char *bytes = memory;
+    for (size_t i = 0; i < length; i++) {
+        if (bytes[i] != value) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void bad_configs_are_refused_with_the_place_and_the_remedy(void)
 {
     for (size_t i = 0; i < sizeof bad_configs / sizeof bad_configs[0]; i++) {
         const bad_config *bad = &bad_configs[i];
         nd_model_spec spec;
-        nd_model_spec before;
         nd_error err = {0};
         memset(&spec, 0x5A, sizeof spec);
-        memcpy(&before, &spec, sizeof spec);
         CU_ASSERT_EQUAL(nd_model_parse(bad->text, strlen(bad->text), "c.json", false, &spec, &err), bad->status);
         CU_ASSERT_EQUAL(err.status, bad->status);
-        CU_ASSERT_EQUAL(memcmp(&spec, &before, sizeof spec), 0); /* outputs untouched */
+        CU_ASSERT_TRUE(all_bytes_are(&spec, sizeof spec, 0x5A)); /* outputs untouched */
         if (strcmp(err.message, bad->message) != 0) {
             fprintf(stderr, "got      %s\nexpected %s\n", err.message, bad->message);
             CU_FAIL("message");

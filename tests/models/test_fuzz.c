@@ -30,7 +30,9 @@ static size_t splice(char *text, size_t length, size_t at, size_t removed, const
         return length;
     }
     memmove(text + at + added, text + at + removed, length - at - removed);
-    memcpy(text + at, with, added);
+    for (size_t i = 0; i < added; i++) {
+        text[at + i] = with[i];
+    }
     return length - removed + added;
 }
 

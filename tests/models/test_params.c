@@ -144,10 +144,10 @@ static void a_tiny_llama_counts_as_by_hand(void)
     nd_model_spec spec = parse_or_fail(TINY("llama", ",\"num_key_value_heads\":2,\"attention_bias\":true,"
                                                      "\"mlp_bias\":true"));
     nd_param_counts n = nd_model_params(&spec);
-    CU_ASSERT_EQUAL(n.attention_layer, 64 * 64 + 2 * 64 * 16 + 64 * 64 + 64 + 2 * 16 + 64);
+    CU_ASSERT_EQUAL(n.attention_layer, 4096 + 2048 + 4096 + 64 + 32 + 64);
     CU_ASSERT_EQUAL(n.dense_ffn_layer, 3 * 64 * 128 + 2 * 128 + 64);
-    CU_ASSERT_EQUAL(n.norms_layer, 2 * 64);
-    CU_ASSERT_EQUAL(n.total, 2 * 64000 + 64 + 4 * (n.attention_layer + n.dense_ffn_layer + n.norms_layer));
+    CU_ASSERT_EQUAL(n.norms_layer, 128);
+    CU_ASSERT_EQUAL(n.total, 128064 + 4 * (n.attention_layer + n.dense_ffn_layer + n.norms_layer));
 }
 
 static void check_refuses_inconsistent_specs(void)
