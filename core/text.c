@@ -144,14 +144,14 @@ int nd_text_distance(const char *a, const char *b, int limit)
 
 const char *nd_text_nearest(const char *text, const char *const *names, size_t count)
 {
-    char wanted[CANONICAL_MAX];
+    char wanted[CANONICAL_MAX] = "";
     nd_text_canonical(text, wanted, sizeof wanted);
     size_t length = strlen(wanted);
     int best = 1 + (int)(length / 4); /* one slip in short names, about one in four letters in long ones */
     const char *nearest = NULL;
     const char *longer = NULL;
     for (size_t i = 0; i < count && length > 0; i++) {
-        char name[CANONICAL_MAX];
+        char name[CANONICAL_MAX] = "";
         nd_text_canonical(names[i], name, sizeof name);
         int limit = nearest == NULL ? best : best - 1;
         if (limit >= 0 && limit < (int)length) { /* as many slips as letters would make anything near */
