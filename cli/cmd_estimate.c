@@ -124,8 +124,9 @@ static void settle_layout(nd_inputs *inputs, nd_layout *layout, uint32_t keys)
     const nd_stack *stack = &inputs->stack;
     if (!given(keys, ND_LAYOUT_KEY_SHARDING) && layout->size[ND_AXIS_DP_SHARD] * layout->size[ND_AXIS_CP] > 1) {
         layout->sharding = stack->default_sharding;
-        nd_inputs_assume(inputs, "--layout", nd_sharding_name(layout->sharding), "sharding=: what stack %s does",
-                         stack->name);
+        char value[32];
+        (void)snprintf(value, sizeof value, "sharding=%s", nd_sharding_name(layout->sharding));
+        nd_inputs_assume(inputs, "--layout", value, "what stack %s does", stack->name);
     }
     if (!given(keys, ND_LAYOUT_KEY_SCHEDULE) && layout->vpp > 1) {
         layout->schedule = ND_SCHEDULE_INTERLEAVED;
@@ -147,9 +148,9 @@ static void settle_sequence_parallel(nd_inputs *inputs, nd_layout *layout, uint3
         nd_layout_allowed(&inputs->cost, inputs->framework, &without, NULL, NULL)) {
         *layout = without;
     }
-    nd_inputs_assume(inputs, "--layout", layout->sequence_parallel ? "on" : "off",
-                     "sp=: sequence parallelism %s with tp here",
-                     layout->sequence_parallel ? "comes" : "is not possible");
+    nd_inputs_assume(inputs, "--layout", layout->sequence_parallel ? "sp=on" : "sp=off",
+                     layout->sequence_parallel ? "sequence parallelism goes with tp"
+                                               : "this software has no sequence parallelism");
 }
 
 static nd_status print_legal(const nd_report_context *context, const nd_estimate_view *view, nd_report_format format,

@@ -1,15 +1,16 @@
 #include "reports/comm_table.h"
 
+#include <inttypes.h>
+
 #include "core/units.h"
 #include "reports/format.h"
 
 static void add_line(nd_table *table, const nd_comm_line *line)
 {
-    char ranks[32];
-    (void)snprintf(ranks, sizeof ranks, "%lld", (long long)line->group.ranks);
+    char group[48];
+    (void)snprintf(group, sizeof group, "%s %" PRId64, nd_group_kind_name(line->group_kind), line->group.ranks);
     nd_table_add(table, line->name);
-    nd_table_add(table, nd_group_kind_name(line->group_kind));
-    nd_table_add(table, ranks);
+    nd_table_add(table, group);
     nd_table_add(table, line->link);
     nd_table_add(table, nd_format_number(line->bytes / ND_MIB).text);
     nd_table_add(table, nd_format_number(line->calls_per_step).text);
@@ -28,11 +29,11 @@ static void add_line(nd_table *table, const nd_comm_line *line)
 nd_status nd_report_comm(FILE *stream, const nd_report_context *context, const nd_comm_breakdown *comm, nd_error *err)
 {
     static const nd_column columns[] = {
-        {"collective", NULL, ND_ALIGN_LEFT, 0, true}, {"group", NULL, ND_ALIGN_LEFT, 3, false},
-        {"ranks", NULL, ND_ALIGN_RIGHT, 0, false},    {"link", NULL, ND_ALIGN_LEFT, 0, false},
-        {"size", "MiB", ND_ALIGN_RIGHT, 0, false},    {"calls", NULL, ND_ALIGN_RIGHT, 0, false},
-        {"each", "ms", ND_ALIGN_RIGHT, 2, false},     {"total", "ms", ND_ALIGN_RIGHT, 0, false},
-        {"exposed", "ms", ND_ALIGN_RIGHT, 0, false},  {"to hide", "GB/s", ND_ALIGN_RIGHT, 0, false},
+        {"collective", NULL, ND_ALIGN_LEFT, 0, 16}, {"group", "ranks", ND_ALIGN_LEFT, 0, 0},
+        {"link", NULL, ND_ALIGN_LEFT, 2, 0},        {"size", "MiB", ND_ALIGN_RIGHT, 0, 0},
+        {"calls", NULL, ND_ALIGN_RIGHT, 4, 0},      {"each", "ms", ND_ALIGN_RIGHT, 3, 0},
+        {"total", "ms", ND_ALIGN_RIGHT, 0, 0},      {"exposed", "ms", ND_ALIGN_RIGHT, 0, 0},
+        {"to hide", "GB/s", ND_ALIGN_RIGHT, 0, 0},
     };
     nd_report_heading(stream, &context->style, "Communication of one step");
     if (comm->count == 0) {

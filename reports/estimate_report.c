@@ -55,9 +55,9 @@ static nd_status print_memory(FILE *stream, const nd_report_context *context, co
                               nd_error *err)
 {
     static const nd_column columns[] = {
-        {"term", NULL, ND_ALIGN_LEFT, 0, false},
-        {"memory", "GiB", ND_ALIGN_RIGHT, 0, false},
-        {"share", "%", ND_ALIGN_RIGHT, 0, false},
+        {"term", NULL, ND_ALIGN_LEFT, 0, 0},
+        {"memory", "GiB", ND_ALIGN_RIGHT, 0, 0},
+        {"share", "%", ND_ALIGN_RIGHT, 0, 0},
     };
     nd_table *table = NULL;
     ND_TRY(start_table(columns, 3, &table, err));
@@ -71,7 +71,7 @@ static nd_status print_memory(FILE *stream, const nd_report_context *context, co
     nd_table_add_tone(table, nd_format_gib(memory->peak_bytes).text, ND_TONE_STRONG);
     nd_table_add(table, "100.0");
     char heading[96];
-    (void)snprintf(heading, sizeof heading, "Memory of one GPU at its peak: phase %s, pipeline stage %d",
+    (void)snprintf(heading, sizeof heading, "Memory of one GPU at its peak (phase %s, stage %d)",
                    nd_phase_name(memory->phase), (int)memory->stage);
     nd_report_heading(stream, &context->style, heading);
     return print_and_free(table, stream, context, err);
@@ -81,9 +81,9 @@ static nd_status print_phases(FILE *stream, const nd_report_context *context, co
                               nd_error *err)
 {
     static const nd_column columns[] = {
-        {"phase", NULL, ND_ALIGN_LEFT, 0, false},
-        {"peak", "GiB", ND_ALIGN_RIGHT, 0, false},
-        {"free", "GiB", ND_ALIGN_RIGHT, 0, false},
+        {"phase", NULL, ND_ALIGN_LEFT, 0, 0},
+        {"peak", "GiB", ND_ALIGN_RIGHT, 0, 0},
+        {"free", "GiB", ND_ALIGN_RIGHT, 0, 0},
     };
     nd_table *table = NULL;
     ND_TRY(start_table(columns, 3, &table, err));
@@ -118,9 +118,9 @@ static nd_status print_time(FILE *stream, const nd_report_context *context, cons
                             nd_error *err)
 {
     static const nd_column columns[] = {
-        {"term", NULL, ND_ALIGN_LEFT, 0, false},
-        {"time", "ms", ND_ALIGN_RIGHT, 0, false},
-        {"share", "%", ND_ALIGN_RIGHT, 0, false},
+        {"term", NULL, ND_ALIGN_LEFT, 0, 0},
+        {"time", "ms", ND_ALIGN_RIGHT, 0, 0},
+        {"share", "%", ND_ALIGN_RIGHT, 0, 0},
     };
     nd_table *table = NULL;
     ND_TRY(start_table(columns, 3, &table, err));
@@ -190,10 +190,10 @@ static nd_status print_checkpoints(FILE *stream, const nd_report_context *contex
                                    nd_error *err)
 {
     static const nd_column columns[] = {
-        {"recompute", NULL, ND_ALIGN_LEFT, 0, false}, {"activations", "GiB", ND_ALIGN_RIGHT, 0, false},
-        {"saved", "%", ND_ALIGN_RIGHT, 0, false},     {"peak", "GiB", ND_ALIGN_RIGHT, 0, false},
-        {"verdict", NULL, ND_ALIGN_LEFT, 0, false},   {"step", "ms", ND_ALIGN_RIGHT, 0, false},
-        {"slower", "%", ND_ALIGN_RIGHT, 0, false},
+        {"recompute", NULL, ND_ALIGN_LEFT, 0, 0}, {"activations", "GiB", ND_ALIGN_RIGHT, 0, 0},
+        {"saved", "%", ND_ALIGN_RIGHT, 0, 0},     {"peak", "GiB", ND_ALIGN_RIGHT, 0, 0},
+        {"verdict", NULL, ND_ALIGN_LEFT, 0, 0},   {"step", "ms", ND_ALIGN_RIGHT, 0, 0},
+        {"slower", "%", ND_ALIGN_RIGHT, 0, 0},
     };
     nd_table *table = NULL;
     ND_TRY(start_table(columns, 7, &table, err));

@@ -15,9 +15,9 @@ typedef struct nd_checkpoint_row {
     bool allowed;     /* else `rule` says why not and the rest is unset */
     const char *rule; /* static id */
     nd_estimate estimate;
-    double saved_frac;     /* of the activation memory without recompute */
-    double slower_frac;    /* of the step time without recompute */
-    bool has_baseline;     /* the mode "none" is allowed, so that the two above are set */
+    double saved_frac;  /* of the activation memory without recompute */
+    double slower_frac; /* of the step time without recompute */
+    bool has_baseline;  /* the mode "none" is allowed, so that the two above are set */
     bool is_this_layout;
 } nd_checkpoint_row;
 

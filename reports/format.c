@@ -37,7 +37,7 @@ nd_text nd_format_number(double value)
     } else if (size >= 999.5) {
         return nd_format_count(llround(value));
     } else {
-        int decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.09995 ? 2 : 3;
+        int decimals = size >= 99.95 ? 0 : size >= 9.995 ? 1 : size >= 0.9995 ? 2 : 3;
         (void)snprintf(out.text, sizeof out.text, "%.*f", decimals, value);
     }
     return out;
@@ -57,7 +57,7 @@ typedef struct unit_step {
 static nd_text format_with_unit(double value, const unit_step *steps, size_t count)
 {
     size_t i = 0;
-    while (i + 1 < count && fabs(value) < steps[i].size) {
+    while (i + 1 < count && fabs(value) < 0.9995 * steps[i].size) { /* 999.6 M reads 1.00 B, not 1,000 M */
         i++;
     }
     nd_text number = nd_format_number(value / steps[i].size);
@@ -75,6 +75,9 @@ nd_text nd_format_bytes(double bytes)
 
 nd_text nd_format_seconds(double seconds)
 {
+    if (seconds == 0.0) {
+        return (nd_text){"0 s"};
+    }
     static const unit_step steps[] = {{86400.0, "days"}, {3600.0, "h"}, {1.0, "s"}, {ND_MILLI, "ms"}, {ND_MICRO, "us"}};
     return format_with_unit(seconds, steps, sizeof steps / sizeof steps[0]);
 }

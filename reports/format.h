@@ -18,7 +18,7 @@ typedef struct nd_text {
 /** 12345 -> "12,345". */
 nd_text nd_format_count(int64_t count);
 
-/** Three significant digits or all integer digits, no exponent: 0.0123, 4.21, 61.2, 771, 12,345.
+/** Three significant digits or all integer digits, no exponent, at most three decimals: 0.012, 4.21, 61.2, 771, 12,345.
  * Below 0.0005 (zero included): "0"; not finite: "n/a". */
 nd_text nd_format_number(double value);
 

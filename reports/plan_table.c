@@ -7,7 +7,7 @@
 #include "reports/rejections.h"
 #include "reports/terms.h"
 
-enum { CELL_MAX = 64 };
+enum { CELL_MAX = 64, NOTED_PLANS = 3 };
 
 typedef void (*cell_writer)(const nd_plan *plan, int32_t rank, char *cell);
 
@@ -17,6 +17,7 @@ typedef struct plan_column {
     nd_column column;
     const char *key;     /* how the line below names it; NULL: the column always stays */
     const char *neutral; /* not worth saying */
+    const char *where;   /* the rows that have a value at all: the others say the neutral one; NULL: all */
     cell_writer write;
 } plan_column;
 
@@ -149,52 +150,59 @@ static void write_bound(const nd_plan *plan, int32_t rank, char *cell)
 #define LEFT  ND_ALIGN_LEFT
 #define RIGHT ND_ALIGN_RIGHT
 static const plan_column plan_columns[] = {
-    {{"#", NULL, RIGHT, 0, false}, NULL, NULL, write_rank},
-    {{"pp", NULL, RIGHT, 0, false}, "pp", "1", write_pp},
-    {{"dp", "repl", RIGHT, 0, false}, "dp_replicate", "1", write_dp_replicate},
-    {{"dp", "shard", RIGHT, 0, false}, "dp_shard", "1", write_dp_shard},
-    {{"cp", NULL, RIGHT, 0, false}, "cp", "1", write_cp},
-    {{"tp", NULL, RIGHT, 0, false}, "tp", "1", write_tp},
-    {{"ep", NULL, RIGHT, 0, false}, "ep", "1", write_ep},
-    {{"vpp", NULL, RIGHT, 6, false}, "vpp", "1", write_vpp},
-    {{"sp", NULL, LEFT, 7, false}, "sp", "-", write_sp},
-    {{"batch", "x acc", RIGHT, 0, false}, "micro_batch x grad_accum", "", write_batch},
-    {{"sharding", NULL, LEFT, 5, false}, "sharding", "none", write_sharding},
-    {{"recompute", NULL, LEFT, 0, false}, "recompute", "none", write_recompute},
-    {{"cp", "method", LEFT, 8, false}, "cp_method", "-", write_cp_method},
-    {{"schedule", NULL, LEFT, 9, false}, "schedule", "-", write_schedule},
-    {{"offload", NULL, LEFT, 4, false}, "offload", "none", write_offload},
-    {{"memory", "GiB", RIGHT, 0, false}, NULL, NULL, write_memory},
-    {{"verdict", NULL, LEFT, 0, false}, "verdict", "", write_verdict},
-    {{"step", "s", RIGHT, 0, false}, NULL, NULL, write_step},
-    {{"tokens/s", NULL, RIGHT, 10, false}, NULL, NULL, write_tokens},
-    {{"tok/s", "per GPU", RIGHT, 2, false}, NULL, NULL, write_tokens_per_gpu},
-    {{"MFU", "%", RIGHT, 1, false}, NULL, NULL, write_mfu},
-    {{"bound by", NULL, LEFT, 3, false}, NULL, NULL, write_bound},
+    {{"#", NULL, RIGHT, 0, 0}, NULL, NULL, NULL, write_rank},
+    {{"pp", NULL, RIGHT, 0, 0}, "pp", "1", NULL, write_pp},
+    {{"dp", "repl", RIGHT, 0, 0}, "dp_replicate", "1", NULL, write_dp_replicate},
+    {{"dp", "shard", RIGHT, 0, 0}, "dp_shard", "1", NULL, write_dp_shard},
+    {{"cp", NULL, RIGHT, 0, 0}, "cp", "1", NULL, write_cp},
+    {{"tp", NULL, RIGHT, 0, 0}, "tp", "1", NULL, write_tp},
+    {{"ep", NULL, RIGHT, 0, 0}, "ep", "1", NULL, write_ep},
+    {{"vpp", NULL, RIGHT, 3, 0}, "vpp", "1", NULL, write_vpp},
+    {{"sp", NULL, LEFT, 4, 0}, "sp", "-", "tp > 1", write_sp},
+    {{"batch", "x acc", RIGHT, 0, 0}, "micro_batch x grad_accum", "", NULL, write_batch},
+    {{"sharding", NULL, LEFT, 0, 0}, "sharding", "none", NULL, write_sharding},
+    {{"recompute", NULL, LEFT, 0, 0}, "recompute", "none", NULL, write_recompute},
+    {{"cp", "method", LEFT, 5, 0}, "cp_method", "-", "cp > 1", write_cp_method},
+    {{"schedule", NULL, LEFT, 6, 0}, "schedule", "-", "pp > 1", write_schedule},
+    {{"offload", NULL, LEFT, 2, 0}, "offload", "none", NULL, write_offload},
+    {{"memory", "GiB", RIGHT, 0, 0}, NULL, NULL, NULL, write_memory},
+    {{"verdict", NULL, LEFT, 0, 0}, "verdict", "", NULL, write_verdict},
+    {{"step", "s", RIGHT, 0, 0}, NULL, NULL, NULL, write_step},
+    {{"tokens/s", NULL, RIGHT, 10, 0}, NULL, NULL, NULL, write_tokens},
+    {{"tok/s", "per GPU", RIGHT, 7, 0}, NULL, NULL, NULL, write_tokens_per_gpu},
+    {{"MFU", "%", RIGHT, 8, 0}, NULL, NULL, NULL, write_mfu},
+    {{"bound by", NULL, LEFT, 9, 0}, "bound by", "", NULL, write_bound},
 };
 enum { PLAN_COLUMNS = sizeof plan_columns / sizeof plan_columns[0] };
 
-/* Is the column the same in every plan? Degrees are left out only when they are 1, since a reader expects to see
- * how the ranks are divided. */
+/* A column of degrees is left out only when they are all 1. Larger degrees stay even when they are all the same, since
+ * a reader expects to see how the ranks are divided. */
+static bool is_degree(const plan_column *column)
+{
+    return strcmp(column->neutral, "1") == 0;
+}
+
+/* Does the column say the same in every plan (that has a value for it)? What it says goes into `value`. */
 static bool is_constant(const plan_column *column, const nd_plan_list *list, char *value)
 {
     if (column->key == NULL) {
         return false;
     }
-    column->write(&list->plans[0], 1, value);
-    bool degree = strcmp(column->neutral, "1") == 0;
-    if (degree && strcmp(value, "1") != 0) {
-        return false;
-    }
-    if (list->count == 1 && !degree && strcmp(value, column->neutral) != 0) {
-        return false;
-    }
-    for (int32_t i = 1; i < list->count; i++) {
-        char other[CELL_MAX];
-        column->write(&list->plans[i], i + 1, other);
-        if (strcmp(value, other) != 0) {
+    (void)snprintf(value, CELL_MAX, "%s", column->where != NULL ? column->neutral : "");
+    for (int32_t i = 0; i < list->count; i++) {
+        char cell[CELL_MAX];
+        column->write(&list->plans[i], i + 1, cell);
+        if (column->where != NULL && strcmp(cell, column->neutral) == 0) {
+            continue;
+        }
+        bool first = value[0] == '\0' || (column->where != NULL && strcmp(value, column->neutral) == 0);
+        if (!first && strcmp(value, cell) != 0) {
             return false;
         }
+        (void)snprintf(value, CELL_MAX, "%s", cell);
+    }
+    if (list->count == 1 || is_degree(column)) { /* there is nothing to compare, or the value matters by itself */
+        return strcmp(value, column->neutral) == 0;
     }
     return true;
 }
@@ -217,8 +225,9 @@ static nd_status print_table(FILE *stream, const nd_report_context *context, con
             shown[count++] = &plan_columns[c];
         } else if (strcmp(value, plan_columns[c].neutral) != 0) {
             size_t used = strlen(same);
-            (void)snprintf(same + used, sizeof same - used, "%s%s=%s", used > 0 ? ", " : "", plan_columns[c].key,
-                           value);
+            const char *where = plan_columns[c].where;
+            (void)snprintf(same + used, sizeof same - used, "%s%s %s%s%s", used > 0 ? ", " : "", plan_columns[c].key,
+                           value, where != NULL ? " where " : "", where != NULL ? where : "");
         }
     }
     nd_table *table = nd_table_create(columns, count);
@@ -235,7 +244,13 @@ static nd_status print_table(FILE *stream, const nd_report_context *context, con
         }
     }
     nd_status status = nd_table_print(table, stream, &context->style, 0, err);
+    int32_t hidden = nd_table_hidden(table, &context->style, 0);
     nd_table_free(table);
+    if (status == ND_OK && hidden > 0) {
+        nd_report_paragraph(stream, &context->style, 0, 2,
+                            "%d more column%s on a wider terminal, or with --csv, --json", (int)hidden,
+                            hidden == 1 ? "" : "s");
+    }
     if (status == ND_OK && same[0] != '\0') {
         nd_report_paragraph(stream, &context->style, 0, 2, "In every plan: %s", same);
     }
@@ -280,7 +295,8 @@ static void print_reason(FILE *stream, const nd_report_context *context, const n
 
 static void print_notes(FILE *stream, const nd_report_context *context, const nd_plan_list *list)
 {
-    for (int32_t i = 0; i < list->count; i++) {
+    int32_t shown = context->verbose || list->count < NOTED_PLANS ? list->count : NOTED_PLANS;
+    for (int32_t i = 0; i < shown; i++) {
         char note[256];
         for (int32_t n = 0; nd_plan_note(&list->plans[i], n, note, sizeof note); n++) {
             nd_report_paragraph(stream, &context->style, 0, 4, "#%d %s", (int)(i + 1), note);

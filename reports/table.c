@@ -6,7 +6,7 @@
 
 #include "reports/text_width.h"
 
-enum { GAP = 2, WRAP_WIDTH_MIN = 16, PARAGRAPH_MAX = 2048 };
+enum { GAP = 2, PARAGRAPH_WIDTH_MIN = 16, PARAGRAPH_MAX = 2048 };
 
 typedef struct table_cell {
     char *text;
@@ -137,9 +137,9 @@ static int32_t total_width(const nd_table *table, const table_plan *plan)
 static void shrink_wrapping(const nd_table *table, table_plan *plan, int32_t room)
 {
     for (int32_t c = 0; c < table->columns_count; c++) {
-        if (table->columns[c].wrap && plan->shown[c]) {
+        if (table->columns[c].wrap > 0 && plan->shown[c]) {
             int32_t excess = total_width(table, plan) - room;
-            int32_t floor = max_width(WRAP_WIDTH_MIN, nd_text_width(table->columns[c].title));
+            int32_t floor = max_width(table->columns[c].wrap, nd_text_width(table->columns[c].title));
             if (excess > 0 && plan->width[c] > floor) {
                 plan->width[c] = max_width(floor, plan->width[c] - excess);
             }
@@ -243,9 +243,9 @@ static void print_row(const nd_table *table, const table_plan *plan, const table
             }
             pending += first ? 0 : plan->gap;
             first = false;
-            const char *text = first_line ? row[c].text : table->columns[c].wrap ? rest : "";
+            const char *text = first_line ? row[c].text : table->columns[c].wrap > 0 ? rest : "";
             size_t bytes = strlen(text);
-            if (table->columns[c].wrap) {
+            if (table->columns[c].wrap > 0) {
                 bytes = nd_text_line(text, plan->width[c]);
                 next = text + bytes + strspn(text + bytes, " ");
             }
@@ -257,17 +257,33 @@ static void print_row(const nd_table *table, const table_plan *plan, const table
     } while (rest != NULL && *rest != '\0');
 }
 
+static table_plan plan_table(const nd_table *table, int32_t room)
+{
+    table_plan plan = {.gap = GAP};
+    for (int32_t c = 0; c < table->columns_count; c++) {
+        plan.shown[c] = true;
+    }
+    fit(table, &plan, room);
+    return plan;
+}
+
+int32_t nd_table_hidden(const nd_table *table, const nd_report_style *style, int32_t indent)
+{
+    table_plan plan = plan_table(table, style->width - indent);
+    int32_t hidden = 0;
+    for (int32_t c = 0; c < table->columns_count; c++) {
+        hidden += plan.shown[c] ? 0 : 1;
+    }
+    return hidden;
+}
+
 nd_status nd_table_print(const nd_table *table, FILE *stream, const nd_report_style *style, int32_t indent,
                          nd_error *err)
 {
     if (table->out_of_memory) {
         return nd_fail(err, ND_ENOMEM, "out of memory while laying out a table");
     }
-    table_plan plan = {.gap = GAP};
-    for (int32_t c = 0; c < table->columns_count; c++) {
-        plan.shown[c] = true;
-    }
-    fit(table, &plan, style->width - indent);
+    table_plan plan = plan_table(table, style->width - indent);
     bool units = false;
     for (int32_t c = 0; c < table->columns_count; c++) {
         units = units || (plan.shown[c] && table->columns[c].unit != NULL);
@@ -298,7 +314,7 @@ void nd_report_paragraph(FILE *stream, const nd_report_style *style, int32_t ind
     }
     int32_t margin = indent;
     for (const char *rest = text; *rest != '\0';) {
-        size_t bytes = nd_text_line(rest, max_width(style->width - margin, WRAP_WIDTH_MIN));
+        size_t bytes = nd_text_line(rest, max_width(style->width - margin, PARAGRAPH_WIDTH_MIN));
         print_blanks(stream, margin);
         fprintf(stream, "%.*s\n", (int)bytes, rest);
         rest += bytes;

@@ -30,7 +30,7 @@ typedef struct nd_column {
     const char *unit; /* second header line; NULL: none */
     nd_align align;
     int32_t drop; /* 0: always shown; else the column with the highest number goes first */
-    bool wrap;    /* long cells continue on the next line; at most one column of a table */
+    int32_t wrap; /* > 0: long cells continue on the next line, in no fewer columns than this; one column at most */
 } nd_column;
 
 typedef struct nd_table nd_table;
@@ -48,6 +48,9 @@ void nd_table_add_tone(nd_table *table, const char *text, nd_tone tone);
  * \return ND_ENOMEM when a cell could not be stored; nothing is printed then. */
 nd_status nd_table_print(const nd_table *table, FILE *stream, const nd_report_style *style, int32_t indent,
                          nd_error *err) ND_NODISCARD;
+
+/** How many columns nd_table_print() leaves out at this width. */
+int32_t nd_table_hidden(const nd_table *table, const nd_report_style *style, int32_t indent);
 
 /** Print `text` wrapped to the width: the first line indented by `indent`, the others by `hanging`. */
 void nd_report_paragraph(FILE *stream, const nd_report_style *style, int32_t indent, int32_t hanging,

@@ -16,7 +16,7 @@ static void test_counts_have_thousands_separators(void)
 static void test_numbers_keep_three_digits(void)
 {
     CU_ASSERT_STRING_EQUAL(nd_format_number(0.0123).text, "0.012");
-    CU_ASSERT_STRING_EQUAL(nd_format_number(0.5).text, "0.50");
+    CU_ASSERT_STRING_EQUAL(nd_format_number(0.5).text, "0.500");
     CU_ASSERT_STRING_EQUAL(nd_format_number(4.214).text, "4.21");
     CU_ASSERT_STRING_EQUAL(nd_format_number(9.996).text, "10.0");
     CU_ASSERT_STRING_EQUAL(nd_format_number(61.24).text, "61.2");

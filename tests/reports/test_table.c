@@ -8,8 +8,8 @@
 static const nd_report_style wide = {80, false};
 
 static const nd_column name_and_size[] = {
-    {"name", NULL, ND_ALIGN_LEFT, 0, false},
-    {"size", "GiB", ND_ALIGN_RIGHT, 0, false},
+    {"name", NULL, ND_ALIGN_LEFT, 0, 0},
+    {"size", "GiB", ND_ALIGN_RIGHT, 0, 0},
 };
 
 /* Print and compare. */
@@ -74,14 +74,16 @@ static void test_control_bytes_never_reach_the_terminal(void)
 static void test_the_column_with_the_highest_drop_number_goes_first(void)
 {
     static const nd_column columns[] = {
-        {"first column", NULL, ND_ALIGN_LEFT, 0, false},
-        {"second column", NULL, ND_ALIGN_LEFT, 2, false},
-        {"third column", NULL, ND_ALIGN_LEFT, 1, false},
+        {"first column", NULL, ND_ALIGN_LEFT, 0, 0},
+        {"second column", NULL, ND_ALIGN_LEFT, 2, 0},
+        {"third column", NULL, ND_ALIGN_LEFT, 1, 0},
     };
     nd_table *table = nd_table_create(columns, 3);
     nd_table_add(table, "a");
     nd_table_add(table, "b");
     nd_table_add(table, "c");
+    CU_ASSERT_EQUAL(nd_table_hidden(table, &(nd_report_style){30, false}, 0), 1);
+    CU_ASSERT_EQUAL(nd_table_hidden(table, &(nd_report_style){80, false}, 0), 0);
     expect(table, &(nd_report_style){30, false}, 0,
            "first column  third column\n"
            "a             c\n");
@@ -90,9 +92,9 @@ static void test_the_column_with_the_highest_drop_number_goes_first(void)
 static void test_a_wrapping_column_takes_the_room_that_is_left(void)
 {
     static const nd_column columns[] = {
-        {"n", NULL, ND_ALIGN_RIGHT, 0, false},
-        {"message", NULL, ND_ALIGN_LEFT, 0, true},
-        {"nearest", NULL, ND_ALIGN_LEFT, 0, false},
+        {"n", NULL, ND_ALIGN_RIGHT, 0, 0},
+        {"message", NULL, ND_ALIGN_LEFT, 0, 16},
+        {"nearest", NULL, ND_ALIGN_LEFT, 0, 0},
     };
     nd_table *table = nd_table_create(columns, 3);
     nd_table_add(table, "7");
@@ -107,9 +109,9 @@ static void test_a_wrapping_column_takes_the_room_that_is_left(void)
 static void test_every_line_fits_the_width(void)
 {
     static const nd_column columns[] = {
-        {"alpha", NULL, ND_ALIGN_RIGHT, 0, false},  {"beta", NULL, ND_ALIGN_LEFT, 3, false},
-        {"gamma", NULL, ND_ALIGN_LEFT, 0, true},    {"delta", NULL, ND_ALIGN_RIGHT, 1, false},
-        {"epsilon", NULL, ND_ALIGN_LEFT, 2, false},
+        {"alpha", NULL, ND_ALIGN_RIGHT, 0, 0},  {"beta", NULL, ND_ALIGN_LEFT, 3, 0},
+        {"gamma", NULL, ND_ALIGN_LEFT, 0, 16},  {"delta", NULL, ND_ALIGN_RIGHT, 1, 0},
+        {"epsilon", NULL, ND_ALIGN_LEFT, 2, 0},
     };
     for (int32_t width = 30; width <= 120; width++) {
         nd_error err;

@@ -1,0 +1,2 @@
+# A closed standard output is an error, not a success.
+ndplan list gpus >&-

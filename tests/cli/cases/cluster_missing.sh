@@ -1,0 +1,2 @@
+# Without a cluster.
+ndplan suggest --model llama-3.1-8b

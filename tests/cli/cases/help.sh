@@ -1,0 +1,2 @@
+# The general help starts with a command line that works.
+ndplan --help

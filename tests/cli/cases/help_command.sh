@@ -1,0 +1,2 @@
+# `help` without a command is the general help.
+ndplan help

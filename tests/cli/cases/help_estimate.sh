@@ -1,0 +1,2 @@
+# COMMAND --help is the same as help COMMAND.
+ndplan estimate --help

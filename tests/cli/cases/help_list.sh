@@ -1,0 +1,2 @@
+# The help of list.
+ndplan list -h

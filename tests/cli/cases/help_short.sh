@@ -1,0 +1,2 @@
+# -h is --help.
+ndplan -h

@@ -1,0 +1,2 @@
+# The help of a command starts with an example.
+ndplan help suggest

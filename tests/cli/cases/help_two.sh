@@ -1,0 +1,2 @@
+# help takes one command.
+ndplan help suggest list

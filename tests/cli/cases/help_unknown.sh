@@ -1,0 +1,2 @@
+# help of a command that does not exist.
+ndplan help sugest

@@ -1,0 +1,2 @@
+# A framework config cannot be read yet; estimate is nearest.
+ndplan check accelerate.yaml

@@ -1,0 +1,2 @@
+# An accumulation beyond all sense.
+ndplan estimate --model llama-3.1-8b --cluster 2x8xh100 --layout dp_shard=16,grad_accum=999999999999

@@ -1,0 +1,2 @@
+# A degree of zero.
+ndplan estimate --model llama-3.1-8b --cluster 2x8xh100 --layout dp_shard=0

@@ -1,0 +1,3 @@
+# CSV has the keys of the JSON.
+# compare: match
+ndplan list gpus --csv

@@ -1,0 +1,2 @@
+# list what?
+ndplan list

@@ -1,0 +1,2 @@
+# One kind at a time.
+ndplan list models gpus

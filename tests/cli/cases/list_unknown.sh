@@ -1,0 +1,2 @@
+# A kind that does not exist.
+ndplan list model

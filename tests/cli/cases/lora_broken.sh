@@ -1,0 +1,2 @@
+# A LoRA rank that is no number.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --lora r=many

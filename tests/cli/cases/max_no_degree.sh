@@ -1,0 +1,2 @@
+# Only degrees have limits.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --max recompute=full

@@ -1,0 +1,3 @@
+# An empty file.
+: >config.json
+ndplan suggest --model ./config.json --cluster 2x8xh100

@@ -1,0 +1,2 @@
+# Without a model.
+ndplan suggest --cluster 2x8xh100

@@ -1,0 +1,3 @@
+# A text where a number belongs.
+sed "s/\"hidden_size\": 4096/\"hidden_size\": \"big\"/" "$DATA/llama-8b/config.json" >config.json
+ndplan suggest --model ./config.json --cluster 2x8xh100

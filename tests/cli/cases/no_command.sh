@@ -1,0 +1,2 @@
+# Without a command there is nothing to do.
+ndplan

@@ -1,0 +1,2 @@
+# An unknown objective.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --objective trhoughput

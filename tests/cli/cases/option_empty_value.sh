@@ -1,0 +1,2 @@
+# An empty value.
+ndplan suggest --model= --cluster 2x8xh100

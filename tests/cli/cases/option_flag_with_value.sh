@@ -1,0 +1,2 @@
+# A flag takes no value.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --json=yes

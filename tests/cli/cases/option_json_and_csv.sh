@@ -1,0 +1,2 @@
+# --json and --csv exclude each other.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --json --csv

@@ -1,0 +1,2 @@
+# --export is not in this version.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --export accelerate -o out

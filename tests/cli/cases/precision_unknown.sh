@@ -1,0 +1,2 @@
+# A precision that nobody knows.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --precision bf61

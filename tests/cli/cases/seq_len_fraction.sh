@@ -1,0 +1,2 @@
+# Half a token.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --seq-len 0.5

@@ -1,0 +1,2 @@
+# A sequence that is not a number.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --seq-len nan

@@ -1,0 +1,2 @@
+# No plans.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --top 0

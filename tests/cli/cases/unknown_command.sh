@@ -1,0 +1,2 @@
+# A typo suggests the nearest command.
+ndplan sugest

@@ -1,0 +1,2 @@
+# A name that is near to nothing.
+ndplan xyzzyplugh

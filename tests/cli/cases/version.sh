@@ -1,0 +1,2 @@
+# The version is one line.
+ndplan --version
