@@ -77,8 +77,9 @@ static bool same_key(nd_ranking_key key, const nd_ranked *a, const nd_ranked *b)
     return key == ND_RANKING_MESH_AND_VERDICT && a->verdict == b->verdict && nd_same_mesh(&a->layout, &b->layout);
 }
 
-/* The slot that `candidate` takes over: its own key's, a new one, or the worst; -1 when it is not good enough. */
-static int32_t find_slot(nd_ranking *ranking, const nd_ranked *candidate)
+/* The slot that `candidate` takes over: its own key's, a new one (= count), or the worst; -1 when it is not good
+ * enough. */
+static int32_t find_slot(const nd_ranking *ranking, const nd_ranked *candidate)
 {
     int32_t last = ranking->count - 1;
     bool full = ranking->count == ranking->capacity;
@@ -90,7 +91,12 @@ static int32_t find_slot(nd_ranking *ranking, const nd_ranked *candidate)
             return nd_ranked_compare(ranking->objective, candidate, &ranking->entries[i]) < 0 ? i : -1;
         }
     }
-    return full ? last : ranking->count++;
+    return full ? last : ranking->count;
+}
+
+bool nd_ranking_would_take(const nd_ranking *ranking, const nd_ranked *candidate)
+{
+    return find_slot(ranking, candidate) >= 0;
 }
 
 void nd_ranking_add(nd_ranking *ranking, const nd_ranked *candidate)
@@ -99,6 +105,7 @@ void nd_ranking_add(nd_ranking *ranking, const nd_ranked *candidate)
     if (slot < 0) {
         return;
     }
+    ranking->count += slot == ranking->count;
     /* The slot's old entry goes; better ones than the candidate stay where they are, the rest move down by one. */
     while (slot > 0 && nd_ranked_compare(ranking->objective, candidate, &ranking->entries[slot - 1]) < 0) {
         ranking->entries[slot] = ranking->entries[slot - 1];

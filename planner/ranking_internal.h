@@ -37,6 +37,9 @@ bool nd_same_mesh(const nd_layout *a, const nd_layout *b);
 /** Take `candidate` in when it is among the best `capacity` entries of distinct key. */
 void nd_ranking_add(nd_ranking *ranking, const nd_ranked *candidate);
 
+/** Whether nd_ranking_add() would change anything: asked with a lower bound of the time, it saves the estimate. */
+bool nd_ranking_would_take(const nd_ranking *ranking, const nd_ranked *candidate);
+
 /** The list that a user sees, at most `top` entries, sorted: the best of each mesh in `meshes` (a borderline one does
  * not hide the best that surely fits; when that is also faster, it stands alone), then, when there are
  * fewer meshes than `top`, the best other layouts of `all`. \return entries written */

@@ -14,6 +14,8 @@
 #include "planner/search_space_internal.h"
 
 static const char memory_rule[] = "memory";
+/* The same sum in another order may differ in its last digits. */
+static const double rounding_slack = 1.0 - 1e-9;
 
 /* One search. The loops run from what prices depend on (tp, cp, ep and their modes, micro-batch, recompute) to what
  * they do not (pp, data parallelism, sharding), so that prices are computed once per outer combination. */
@@ -25,6 +27,7 @@ typedef struct walk {
     nd_layout layout;
     nd_block_prices prices;
     bool priced;        /* prices are those of the current outer combination */
+    double work_s;      /* their least seconds of one micro-batch over all stages together */
     const char *broken; /* rule that everything at this loop level breaks, or NULL */
     nd_ranking meshes, all;
     nd_rejections rejections;
@@ -58,12 +61,45 @@ static void reject(walk *w, const char *rule)
     }
 }
 
+static double pass_s(const nd_part_price *price, nd_pass pass)
+{
+    return price->gemm_s[pass] + price->attention_s[pass] + price->elementwise_s[pass] + price->exposed_tp_s[pass] +
+           price->exposed_cp_s[pass] + price->exposed_ep_s[pass];
+}
+
+static double both_passes_s(const nd_part_price *price)
+{
+    return pass_s(price, ND_PASS_FORWARD) + pass_s(price, ND_PASS_BACKWARD);
+}
+
+/* Forward and backward of one micro-batch through the whole model; what else a step costs only adds to it. */
+static double least_work_s(const nd_model_spec *model, const nd_layout *layout, const nd_block_prices *prices)
+{
+    double work_s = both_passes_s(&prices->embedding) + both_passes_s(&prices->head);
+    for (int64_t kind = 0; kind < model->layer_kinds_count; kind++) {
+        double layer_s = both_passes_s(&prices->layer[kind]);
+        if (layout->recompute == ND_RECOMPUTE_FULL) {
+            layer_s += pass_s(&prices->layer[kind], ND_PASS_RECOMPUTE);
+        }
+        work_s += (double)model->layer_kinds[kind].layers * layer_s;
+    }
+    return work_s;
+}
+
 static void price(walk *w)
 {
     if (!w->priced) {
         nd_price_blocks(w->context, &w->layout, &w->prices);
+        w->work_s = least_work_s(w->context->model, &w->layout, &w->prices);
         w->priced = true;
     }
+}
+
+/* The busiest of pp stages does at least its share of every micro-batch. */
+static double least_step_s(const walk *w)
+{
+    double share_s = w->work_s / (double)w->layout.size[ND_AXIS_PP];
+    return rounding_slack * (double)w->layout.grad_accum * share_s;
 }
 
 static void note_closest(walk *w, double peak_bytes)
@@ -74,7 +110,7 @@ static void note_closest(walk *w, double peak_bytes)
     }
 }
 
-/* A legal layout: memory first, time only when it fits (or is wanted all the same). */
+/* A legal layout: memory first; time only when it fits (or is wanted all the same) and could be among the best. */
 static void consider(walk *w)
 {
     nd_memory_breakdown memory;
@@ -88,9 +124,13 @@ static void consider(walk *w)
     if (unfit && !w->options->include_unfit) {
         return;
     }
+    nd_ranked ranked = {w->layout, least_step_s(w), memory.peak_bytes, memory.verdict};
+    if (!nd_ranking_would_take(&w->meshes, &ranked) && !nd_ranking_would_take(&w->all, &ranked)) {
+        return;
+    }
     nd_estimate_time(w->context, &w->layout, &w->prices, &time);
     w->evaluated++;
-    nd_ranked ranked = {w->layout, time.step_s, memory.peak_bytes, memory.verdict};
+    ranked.step_s = time.step_s;
     nd_ranking_add(&w->meshes, &ranked);
     nd_ranking_add(&w->all, &ranked);
 }

@@ -1,5 +1,15 @@
 /** Complete enumeration of pp x dp_replicate x dp_shard x cp x tp x ep, sequence parallelism, micro-batch,
- * accumulation, sharding, recompute, vpp and cp method; the ranked best of it. */
+ * accumulation, sharding, recompute, vpp and cp method; the ranked best of it.
+ *
+ * Enumerated: every factorisation of the GPU count over the five axes, every ep that divides dp_shard x cp x tp, and of
+ * the modes those that the stack has. Caps, unless the key is pinned: micro_batch up to 64 (all divisors), vpp up to 8
+ * (all that cut the layers equally), recompute none, selective, full and every:2; offload none.
+ *
+ * The list is one plan per mesh (pp, dp_replicate, dp_shard, cp, tp, ep), its best variant, because ten plans that
+ * differ only in sharding mode or micro-batch would hide the choices that matter. When that variant is only
+ * borderline, the mesh's best that surely fits is listed too. Places that are left when fewer meshes fit than were
+ * asked for go to the best other variants. Pin a mesh to see all of its variants.
+ */
 #ifndef ND_PLANNER_SEARCH_H
 #define ND_PLANNER_SEARCH_H
 

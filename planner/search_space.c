@@ -120,8 +120,10 @@ static void list_recomputes(nd_search_space *space)
         return;
     }
     static const nd_recompute_choice all[] = {
-        {ND_RECOMPUTE_NONE, 1},  {ND_RECOMPUTE_SELECTIVE, 1}, {ND_RECOMPUTE_FULL, 1},
-        {ND_RECOMPUTE_EVERY, 2}, {ND_RECOMPUTE_EVERY, 4},
+        {ND_RECOMPUTE_NONE, 1},
+        {ND_RECOMPUTE_SELECTIVE, 1},
+        {ND_RECOMPUTE_FULL, 1},
+        {ND_RECOMPUTE_EVERY, 2},
     };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (nd_mask_has(space->context->stack->recomputes, (int)all[i].mode) &&

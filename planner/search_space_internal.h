@@ -8,7 +8,7 @@ ND_BEGIN_DECLS
 
 enum {
     ND_DIVISORS_MAX = 256,   /* no number up to 2^20 has more than 240 */
-    ND_RECOMPUTES_MAX = 5,   /* none, selective, full, every:2, every:4 */
+    ND_RECOMPUTES_MAX = 4,   /* none, selective, full, every:2 (other distances are tried when pinned) */
     ND_MICRO_BATCH_CAP = 64, /* larger ones are tried only when pinned */
     ND_VPP_CAP = 8,
 };
