@@ -170,8 +170,24 @@ static const char *completed(const char *text)
     return shortest;
 }
 
+/* "x8xh100", "-1x8xh100", "1e9x8xh100": a count and a GPU at the end, but no count in front. */
+static bool is_broken_count(const char *text)
+{
+    for (const char *c = text; *c != '\0'; c++) {
+        const char *type = *c == 'x' || *c == 'X' ? after_count(c + 1) : NULL;
+        if (type != NULL && nd_catalog_find(nd_gpu_resources, type) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static nd_status fail_name(const char *text, nd_error *err)
 {
+    if (is_broken_count(text)) {
+        return nd_fail(err, ND_EINVAL,
+                       "'%.60s' does not start with a number of nodes; write NODESxGPUSxTYPE, like 2x8xh100", text);
+    }
     const char *nearest = completed(text);
     if (nearest == NULL) {
         nearest = nd_catalog_nearest(nd_cluster_resources, text);
@@ -231,6 +247,24 @@ static nd_status load_file(const char *path, nd_cluster_spec *out, nd_error *err
     return status;
 }
 
+/* A text without digits and 'x' in front: "name:count", a name, or a file in this folder. */
+static nd_status load_named(const char *text, nd_cluster_spec *out, nd_error *err)
+{
+    const char *colon = strrchr(text, ':');
+    if (colon != NULL && !is_file(text)) {
+        return load_with_count(text, colon, out, err);
+    }
+    const nd_resource *entry = nd_catalog_find(nd_cluster_resources, text);
+    if (entry != NULL) {
+        return load_builtin(entry, 1, out, err);
+    }
+    entry = nd_catalog_find(nd_gpu_resources, text);
+    if (entry != NULL) {
+        return load_reference(entry, 1, 1, out, err);
+    }
+    return is_file(text) ? load_file(text, out, err) : fail_name(text, err);
+}
+
 nd_status nd_cluster_load(const char *text, nd_cluster_spec *out, nd_error *err)
 {
     if (text == NULL || text[0] == '\0') {
@@ -247,22 +281,7 @@ nd_status nd_cluster_load(const char *text, nd_cluster_spec *out, nd_error *err)
                        "'local' needs the detection of this machine, which is not available yet; name the GPUs "
                        "instead, like 8xh100 (see nvidia-smi -L)");
     }
-    if (after_count(text) != NULL) {
-        return load_counted(text, out, err);
-    }
-    const nd_resource *entry = nd_catalog_find(nd_cluster_resources, text);
-    if (entry != NULL) {
-        return load_builtin(entry, 1, out, err);
-    }
-    entry = nd_catalog_find(nd_gpu_resources, text);
-    if (entry != NULL) {
-        return load_reference(entry, 1, 1, out, err);
-    }
-    const char *colon = strrchr(text, ':');
-    if (colon != NULL) {
-        return load_with_count(text, colon, out, err);
-    }
-    return is_file(text) ? load_file(text, out, err) : fail_name(text, err);
+    return after_count(text) != NULL ? load_counted(text, out, err) : load_named(text, out, err);
 }
 
 nd_status nd_cluster_resize(const nd_cluster_spec *cluster, int64_t nodes, nd_cluster_spec *out, nd_error *err)
