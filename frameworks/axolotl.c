@@ -104,7 +104,8 @@ static bool recompute(const nd_model_spec *model, const nd_layout *layout, const
     if (layout->recompute != ND_RECOMPUTE_EVERY) {
         return true;
     }
-    nd_refuse(rule, refusal, "axolotl.recompute", "%s cannot checkpoint every %" PRId32 "th layer only", name,
+    nd_refuse(rule, refusal, "axolotl.recompute",
+              "%s checkpoints all layers or none: recompute=every:%" PRId32 " cannot be asked for", name,
               layout->recompute_every);
     return nd_refuse_nearest(refusal, "recompute=selective or recompute=full");
 }
