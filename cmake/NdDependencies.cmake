@@ -1,3 +1,3 @@
-# One imported target per third-party library; each has one owner (tests/layering.cmake).
+# One imported target per third-party library; each has one owner (tests/house/layering.cmake).
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson>=2.13) # core/json.c

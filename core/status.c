@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 static const char *const status_texts[ND_STATUS_COUNT] = {
-#define ND_STATUS_TEXT(name, text) [name] = text,
+#define ND_STATUS_TEXT(name, text) [name] = (text),
     ND_STATUS_LIST(ND_STATUS_TEXT)
 #undef ND_STATUS_TEXT
 };

@@ -121,38 +121,50 @@ static void add_model_parts(const table *t, const nd_block_prices *prices, int32
     }
 }
 
-/* Gather and reduce one unit of parameters `units` times a micro-batch or step. */
-static void add_unit(const table *t, double dense, double expert, double trained, double trained_expert, double gathers,
-                     double reductions, double exposed_frac)
+/* Parameters that are gathered and reduced together, and those of them that train. */
+typedef struct param_unit {
+    double dense, expert;
+    double trained, trained_expert;
+} param_unit;
+
+static param_unit unit_of(const table *t, double dense, double expert, double lora_params)
+{
+    bool lora = t->context->train->lora_rank > 0;
+    return (param_unit){dense, expert, lora ? lora_params : dense, lora ? 0.0 : expert};
+}
+
+/* `once`: how many such units there are, the calls of what happens once a step. */
+static void add_unit(const table *t, const param_unit *unit, double gathers, double reductions, double once,
+                     double exposed_frac)
 {
     const nd_layout *layout = t->layout;
     double gather_bytes = nd_dp_gather_bytes(t->context);
     double reduce_bytes = nd_dp_reduce_bytes(t->context);
     if (layout->sharding == ND_SHARDING_NONE) {
-        add_calls(t, "gradient all-reduce", ND_ALL_REDUCE, ND_GROUP_GRAD, reduce_bytes * trained, reductions,
+        add_calls(t, "gradient all-reduce", ND_ALL_REDUCE, ND_GROUP_GRAD, reduce_bytes * unit->trained, reductions,
                   exposed_frac);
-        add_calls(t, "expert gradient all-reduce", ND_ALL_REDUCE, ND_GROUP_EXPERT_GRAD, reduce_bytes * trained_expert,
-                  reductions, exposed_frac);
+        add_calls(t, "expert gradient all-reduce", ND_ALL_REDUCE, ND_GROUP_EXPERT_GRAD,
+                  reduce_bytes * unit->trained_expert, reductions, exposed_frac);
         return;
     }
     double shard = (double)nd_layout_shard_ranks(layout);
     double expert_shard = (double)nd_mesh_group(layout, ND_GROUP_EXPERT_SHARD).ranks;
-    add_calls(t, "weight all-gather", ND_ALL_GATHER, ND_GROUP_SHARD, gather_bytes * dense, gathers, exposed_frac);
-    add_calls(t, "gradient reduce-scatter", ND_REDUCE_SCATTER, ND_GROUP_SHARD, reduce_bytes * trained, reductions,
+    add_calls(t, "weight all-gather", ND_ALL_GATHER, ND_GROUP_SHARD, gather_bytes * unit->dense, gathers, exposed_frac);
+    add_calls(t, "gradient reduce-scatter", ND_REDUCE_SCATTER, ND_GROUP_SHARD, reduce_bytes * unit->trained, reductions,
               exposed_frac);
-    add_calls(t, "expert all-gather", ND_ALL_GATHER, ND_GROUP_EXPERT_SHARD, gather_bytes * expert, gathers,
+    add_calls(t, "expert all-gather", ND_ALL_GATHER, ND_GROUP_EXPERT_SHARD, gather_bytes * unit->expert, gathers,
               exposed_frac);
-    add_calls(t, "expert reduce-scatter", ND_REDUCE_SCATTER, ND_GROUP_EXPERT_SHARD, reduce_bytes * trained_expert,
+    add_calls(t, "expert reduce-scatter", ND_REDUCE_SCATTER, ND_GROUP_EXPERT_SHARD, reduce_bytes * unit->trained_expert,
               reductions, exposed_frac);
     add_calls(t, "gradient all-reduce (replicas)", ND_ALL_REDUCE, ND_GROUP_REPLICATE,
-              reduce_bytes * (trained / shard + trained_expert / expert_shard), reductions, exposed_frac);
+              reduce_bytes * (unit->trained / shard + unit->trained_expert / expert_shard),
+              t->context->stack->fsdp ? reductions : once, exposed_frac);
 }
 
 static void add_data_parallel(const table *t, const nd_block_prices *prices, int32_t stage,
                               const int64_t counts[ND_LAYER_KINDS_MAX])
 {
     const nd_layout *layout = t->layout;
-    bool lora = t->context->train->lora_rank > 0;
     bool by_layer =
         layout->sharding == ND_SHARDING_ZERO3 || (t->context->stack->fsdp && layout->sharding == ND_SHARDING_ZERO2);
     nd_dp_cost cost = nd_dp_cost_of_stage(t->context, layout, prices, stage, counts);
@@ -169,10 +181,9 @@ static void add_data_parallel(const table *t, const nd_block_prices *prices, int
         double layers = (double)counts[kind];
         if (by_layer && counts[kind] > 0) {
             bool reshards = layout->sharding == ND_SHARDING_ZERO3;
-            add_unit(t, prices->params_dense[kind], prices->params_expert[kind],
-                     lora ? prices->params_lora[kind] : prices->params_dense[kind],
-                     lora ? 0.0 : prices->params_expert[kind], layers * (reshards ? 2.0 * m : 1.0), layers * reductions,
-                     exposed);
+            param_unit unit =
+                unit_of(t, prices->params_dense[kind], prices->params_expert[kind], prices->params_lora[kind]);
+            add_unit(t, &unit, layers * (reshards ? 2.0 * m : 1.0), layers * reductions, layers, exposed);
         } else if (!by_layer) {
             dense += layers * prices->params_dense[kind];
             expert += layers * prices->params_expert[kind];
@@ -180,11 +191,12 @@ static void add_data_parallel(const table *t, const nd_block_prices *prices, int
         }
     }
     if (by_layer) {
-        add_unit(t, ends, 0.0, lora ? 0.0 : ends, 0.0, layout->sharding == ND_SHARDING_ZERO3 ? m : 1.0, reductions,
-                 1.0);
+        param_unit unit = unit_of(t, ends, 0.0, 0.0);
+        add_unit(t, &unit, layout->sharding == ND_SHARDING_ZERO3 ? m : 1.0, reductions, 1.0, 1.0);
     } else {
         reductions = layout->sharding == ND_SHARDING_ZERO2 ? m : 1.0;
-        add_unit(t, dense, expert, lora ? lora_params : dense, lora ? 0.0 : expert, 1.0, reductions, exposed);
+        param_unit unit = unit_of(t, dense, expert, lora_params);
+        add_unit(t, &unit, 1.0, reductions, 1.0, exposed);
     }
 }
 

@@ -66,9 +66,8 @@ nd_dp_unit nd_dp_price(const nd_cost_context *context, const nd_layout *layout, 
 }
 
 /* A collective throttled by the network moves fewer bytes a second through SMs and HBM. */
-static double throttle(const nd_cost_context *context, const nd_layout *layout)
+static double throttle(const nd_cost_context *context, const nd_layout *layout, nd_group_kind kind)
 {
-    nd_group_kind kind = layout->sharding == ND_SHARDING_NONE ? ND_GROUP_GRAD : ND_GROUP_SHARD;
     nd_group group = nd_mesh_group(layout, kind);
     nd_group_placement place = nd_group_place(context->cluster, context->calibration, group);
     double full =
@@ -77,6 +76,41 @@ static double throttle(const nd_cost_context *context, const nd_layout *layout)
         return 1.0;
     }
     return fmin(1.0, fmax(throttle_floor, nd_collective_rate(&place, ND_ALL_GATHER) / full));
+}
+
+/* How hard each part of the traffic presses; prepared once per layout. */
+typedef struct pressure {
+    double shard, expert, replicate;
+} pressure;
+
+static pressure press(const nd_cost_context *context, const nd_layout *layout)
+{
+    bool whole = layout->sharding == ND_SHARDING_NONE;
+    bool experts = context->model->experts > 0;
+    pressure p = {1.0, 1.0, 1.0};
+    p.shard = throttle(context, layout, whole ? ND_GROUP_GRAD : ND_GROUP_SHARD);
+    if (experts) {
+        p.expert = throttle(context, layout, whole ? ND_GROUP_EXPERT_GRAD : ND_GROUP_EXPERT_SHARD);
+    }
+    if (!whole && layout->size[ND_AXIS_DP_REPLICATE] > 1) {
+        p.replicate = throttle(context, layout, ND_GROUP_REPLICATE);
+    }
+    return p;
+}
+
+/* Seconds of hidden traffic of which `gather` and `reduce` are the parts, in proportion to the whole. */
+static void add_hidden(const pressure *p, const nd_dp_unit *unit, double gathers, double reductions, double hidden,
+                       nd_dp_cost *cost)
+{
+    double dense = gathers * unit->gather_s + reductions * unit->reduce_s;
+    double expert = gathers * unit->expert_gather_s + reductions * unit->expert_reduce_s;
+    double replicate = reductions * unit->replicate_s;
+    double total = dense + expert + replicate;
+    if (total <= 0.0) {
+        return;
+    }
+    cost->hidden_s += hidden;
+    cost->pressure_s += hidden * (p->shard * dense + p->expert * expert + p->replicate * replicate) / total;
 }
 
 static double pass_s(const nd_part_price *price, nd_pass pass)
@@ -91,30 +125,38 @@ static double backward_s(const nd_layout *layout, const nd_part_price *price)
     return pass_s(price, ND_PASS_BACKWARD) + frac * pass_s(price, ND_PASS_RECOMPUTE);
 }
 
+/* FSDP2 averages across replicas in every micro-batch that reduces; other stacks add up their shards and do it once.
+ * The number by which a per-reduction cost is to be divided. */
+static double replica_passes(const nd_cost_context *context, double reductions)
+{
+    return context->stack->fsdp ? 1.0 : reductions;
+}
+
 /* Layer by layer: the next unit is gathered while this one computes, the last one's gradient is reduced meanwhile. */
 static void add_fsdp_layer(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                           int64_t kind, double layers, nd_dp_cost *cost)
+                           const pressure *p, int64_t kind, double layers, nd_dp_cost *cost)
 {
     bool lora = context->train->lora_rank > 0;
-    double micro_batches = (double)layout->grad_accum;
+    bool reshards = layout->sharding == ND_SHARDING_ZERO3;
     double dense = prices->params_dense[kind];
     double expert = prices->params_expert[kind];
     nd_dp_unit unit =
         nd_dp_price(context, layout, dense, expert, lora ? prices->params_lora[kind] : dense, lora ? 0.0 : expert);
-    bool reshards = layout->sharding == ND_SHARDING_ZERO3;
-    double gather = unit.gather_s + unit.expert_gather_s;
-    double reduce = unit.reduce_s + unit.expert_reduce_s + unit.replicate_s;
     double forward = pass_s(&prices->layer[kind], ND_PASS_FORWARD);
     double backward = backward_s(layout, &prices->layer[kind]);
-    double gathers = reshards ? micro_batches : 1.0;
+    double micro_batches = (double)layout->grad_accum;
+    double forwards = reshards ? micro_batches : 1.0; /* forward passes that gather */
     double reductions = nd_reduces_once(context, layout) ? 1.0 : micro_batches;
     double plain = micro_batches - reductions; /* backward passes that gather but do not reduce */
+    unit.replicate_s /= replica_passes(context, reductions);
+    double gather = unit.gather_s + unit.expert_gather_s;
     double back_gather = reshards ? gather : 0.0;
-    double back_traffic = back_gather + reduce;
-    cost->exposed_s += layers * (gathers * fmax(0.0, gather - forward) + plain * fmax(0.0, back_gather - backward) +
-                                 reductions * fmax(0.0, back_traffic - backward));
-    cost->hidden_s += layers * (gathers * fmin(gather, forward) + plain * fmin(back_gather, backward) +
-                                reductions * fmin(back_traffic, backward));
+    double back_traffic = back_gather + unit.reduce_s + unit.expert_reduce_s + unit.replicate_s;
+    double hidden = forwards * fmin(gather, forward) + plain * fmin(back_gather, backward) +
+                    reductions * fmin(back_traffic, backward);
+    double total = forwards * gather + plain * back_gather + reductions * back_traffic;
+    cost->exposed_s += layers * (total - hidden);
+    add_hidden(p, &unit, forwards + (reshards ? micro_batches : 0.0), reductions, layers * hidden, cost);
 }
 
 /* The first gather and the last reduction of a pass have no neighbour to hide behind; embedding and head are units of
@@ -137,6 +179,7 @@ static void add_fsdp_ends(const nd_cost_context *context, const nd_layout *layou
     double expert = prices->params_expert[kind];
     nd_dp_unit unit =
         nd_dp_price(context, layout, dense, expert, lora ? prices->params_lora[kind] : dense, lora ? 0.0 : expert);
+    unit.replicate_s /= replica_passes(context, reductions);
     cost->exposed_s += gathers * (unit.gather_s + unit.expert_gather_s) +
                        reductions * (unit.reduce_s + unit.expert_reduce_s + unit.replicate_s);
 }
@@ -144,7 +187,7 @@ static void add_fsdp_ends(const nd_cost_context *context, const nd_layout *layou
 /* Whole gradients once a step (ZeRO-2 sums into shards every micro-batch), behind the last backward pass and the next
  * forward pass; interleaved stages finish chunk by chunk, so only the last chunk's work is left to hide behind. */
 static void add_whole(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                      int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX], nd_dp_cost *cost)
+                      const pressure *p, int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX], nd_dp_cost *cost)
 {
     bool lora = context->train->lora_rank > 0;
     int32_t last = layout->size[ND_AXIS_PP] - 1;
@@ -171,30 +214,30 @@ static void add_whole(const nd_cost_context *context, const nd_layout *layout, c
         double cover = hideable_frac / (double)layout->vpp;
         hidden = reductions * fmin(reduce, cover * backward) + fmin(gather, cover * forward);
     }
-    cost->hidden_s += hidden;
     cost->exposed_s += reductions * reduce + gather + unit.replicate_s - hidden;
+    add_hidden(p, &unit, gathers_weights ? 1.0 : 0.0, reductions, hidden, cost);
 }
 
 nd_dp_cost nd_dp_cost_of_stage(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                                int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX])
 {
-    nd_dp_cost cost = {0.0, 0.0, 1.0};
+    nd_dp_cost cost = {0.0, 0.0, 0.0};
     nd_group_kind widest = layout->sharding == ND_SHARDING_NONE ? ND_GROUP_GRAD : ND_GROUP_SHARD;
     if (nd_mesh_group(layout, widest).ranks <= 1 && layout->size[ND_AXIS_DP_REPLICATE] <= 1) {
         return cost;
     }
+    pressure p = press(context, layout);
     bool by_layer =
         layout->sharding == ND_SHARDING_ZERO3 || (context->stack->fsdp && layout->sharding == ND_SHARDING_ZERO2);
     if (by_layer) {
         for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
             if (counts[kind] > 0) {
-                add_fsdp_layer(context, layout, prices, kind, (double)counts[kind], &cost);
+                add_fsdp_layer(context, layout, prices, &p, kind, (double)counts[kind], &cost);
             }
         }
         add_fsdp_ends(context, layout, prices, stage, counts, &cost);
     } else {
-        add_whole(context, layout, prices, stage, counts, &cost);
+        add_whole(context, layout, prices, &p, stage, counts, &cost);
     }
-    cost.throttle_frac = throttle(context, layout);
     return cost;
 }

@@ -12,7 +12,7 @@ ND_BEGIN_DECLS
 typedef struct nd_dp_cost {
     double exposed_s;
     double hidden_s;
-    double throttle_frac; /* network rate / NVLink rate: how hard hidden traffic presses on the kernels */
+    double pressure_s; /* hidden_s weighted by how hard it presses on the kernels: network rate / NVLink rate */
 } nd_dp_cost;
 
 /** One layer kind's collectives in one micro-batch (FSDP) or the whole stage's in one step (otherwise). */

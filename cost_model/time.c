@@ -245,7 +245,7 @@ void nd_estimate_time(const nd_cost_context *context, const nd_layout *layout, c
 
     nd_dp_cost dp = nd_dp_cost_of_stage(context, layout, prices, p.busiest_stage, p.counts);
     out->exposed_dp_s = dp.exposed_s;
-    out->contention_s = context->calibration->contention_frac * (dp.hidden_s * dp.throttle_frac + out->hidden_comm_s);
+    out->contention_s = context->calibration->contention_frac * (dp.pressure_s + out->hidden_comm_s);
     out->hidden_comm_s += dp.hidden_s;
     optimizer_time(context, layout, prices, &p, out);
     out->offload_s += offload_exposed_s(context, layout, prices, &p);

@@ -162,7 +162,8 @@ static void core(nd_block_builder *builder)
     bool ulysses = cp > 1 && layout->cp_method == ND_CP_METHOD_ULYSSES;
     int64_t heads = nd_block_heads(m, layout);
     int64_t own_heads = ulysses ? (heads / cp > 0 ? heads / cp : 1) : heads;
-    int64_t window = m->layer_kinds[builder->layer_kind].window_tokens;
+    const nd_layer_kind *kind = &m->layer_kinds[builder->layer_kind];
+    int64_t window = kind->window_tokens;
     if (!runs_core(builder)) {
         return;
     }
@@ -180,7 +181,7 @@ static void core(nd_block_builder *builder)
         .heads = own_heads,
         .qk_dim = nd_model_qk_dim(m),
         .v_dim = nd_model_v_dim(m),
-        .pairs = nd_attention_pairs(seq, window, ND_FLOPS_CAUSAL) / (ulysses ? 1.0 : (double)cp),
+        .pairs = nd_layer_kind_pairs(kind, seq, ND_FLOPS_CAUSAL) / (ulysses ? 1.0 : (double)cp),
         .backward = builder->pass == ND_PASS_BACKWARD,
     };
     op->flops = 2.0 * (double)op->batch * (double)own_heads * op->pairs * (double)(op->qk_dim + op->v_dim) *

@@ -36,8 +36,8 @@ static nd_layout layout_of(const char *text)
     return layout;
 }
 
-static double flops_of(const nd_model_spec *model, const nd_layout *layout, nd_part_kind part, int32_t kind, nd_pass pass,
-                       nd_op_kind op_kind)
+static double flops_of(const nd_model_spec *model, const nd_layout *layout, nd_part_kind part, int32_t kind,
+                       nd_pass pass, nd_op_kind op_kind)
 {
     nd_op_list list;
     double flops = 0.0;
@@ -67,8 +67,7 @@ static double model_gemm_flops(const nd_model_spec *model, nd_pass pass)
     nd_layout one = layout_of("micro_batch=1");
     double flops = flops_of(model, &one, ND_PART_HEAD, 0, pass, ND_OP_GEMM);
     for (int32_t kind = 0; kind < (int32_t)model->layer_kinds_count; kind++) {
-        flops += (double)model->layer_kinds[kind].layers *
-                 flops_of(model, &one, ND_PART_LAYER, kind, pass, ND_OP_GEMM);
+        flops += (double)model->layer_kinds[kind].layers * flops_of(model, &one, ND_PART_LAYER, kind, pass, ND_OP_GEMM);
     }
     return flops;
 }
