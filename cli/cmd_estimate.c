@@ -190,7 +190,7 @@ static void print_illegal(const nd_report_context *context, const nd_layout *lay
 static nd_status run_estimate(const nd_options *options, int *exit_status, nd_error *err)
 {
     nd_inputs inputs;
-    nd_layout layout;
+    nd_layout layout = nd_layout_single();
     uint32_t keys = 0;
     nd_report_format format = ND_REPORT_TEXT;
     ND_TRY(nd_command_format(options, &format, err));

@@ -53,7 +53,11 @@ static void write_ep(const nd_plan *plan, int32_t rank, char *cell)
 static void write_vpp(const nd_plan *plan, int32_t rank, char *cell)
 {
     (void)rank;
-    write_degree(plan->layout.vpp, cell);
+    if (plan->layout.size[ND_AXIS_PP] > 1) {
+        write_degree(plan->layout.vpp, cell);
+    } else {
+        (void)snprintf(cell, CELL_MAX, "-");
+    }
 }
 
 static void write_sp(const nd_plan *plan, int32_t rank, char *cell)
@@ -114,7 +118,9 @@ static void write_memory(const nd_plan *plan, int32_t rank, char *cell)
 static void write_verdict(const nd_plan *plan, int32_t rank, char *cell)
 {
     (void)rank;
-    (void)snprintf(cell, CELL_MAX, "%s", nd_verdict_name(plan->estimate.memory.verdict));
+    static const char *const short_words[] = {
+        [ND_VERDICT_FITS] = "yes", [ND_VERDICT_BORDERLINE] = "~", [ND_VERDICT_NO] = "no"};
+    (void)snprintf(cell, CELL_MAX, "%s", short_words[plan->estimate.memory.verdict]);
 }
 
 static void write_step(const nd_plan *plan, int32_t rank, char *cell)
@@ -157,16 +163,16 @@ static const plan_column plan_columns[] = {
     {{"cp", NULL, RIGHT, 0, 0}, "cp", "1", NULL, write_cp},
     {{"tp", NULL, RIGHT, 0, 0}, "tp", "1", NULL, write_tp},
     {{"ep", NULL, RIGHT, 0, 0}, "ep", "1", NULL, write_ep},
-    {{"vpp", NULL, RIGHT, 3, 0}, "vpp", "1", NULL, write_vpp},
+    {{"vpp", NULL, RIGHT, 3, 0}, "vpp", "-", "pp > 1", write_vpp},
     {{"sp", NULL, LEFT, 4, 0}, "sp", "-", "tp > 1", write_sp},
-    {{"batch", "x acc", RIGHT, 0, 0}, "micro_batch x grad_accum", "", NULL, write_batch},
-    {{"sharding", NULL, LEFT, 0, 0}, "sharding", "none", NULL, write_sharding},
-    {{"recompute", NULL, LEFT, 0, 0}, "recompute", "none", NULL, write_recompute},
+    {{"batch", "x acc", RIGHT, 0, 0}, NULL, NULL, NULL, write_batch},
+    {{"shar-", "ding", LEFT, 0, 0}, "sharding", "none", NULL, write_sharding},
+    {{"recompute", NULL, LEFT, 0, 0}, "recompute", "", NULL, write_recompute},
     {{"cp", "method", LEFT, 5, 0}, "cp_method", "-", "cp > 1", write_cp_method},
     {{"schedule", NULL, LEFT, 6, 0}, "schedule", "-", "pp > 1", write_schedule},
     {{"offload", NULL, LEFT, 2, 0}, "offload", "none", NULL, write_offload},
     {{"memory", "GiB", RIGHT, 0, 0}, NULL, NULL, NULL, write_memory},
-    {{"verdict", NULL, LEFT, 0, 0}, "verdict", "", NULL, write_verdict},
+    {{"fits", NULL, LEFT, 0, 0}, "fits", "", NULL, write_verdict},
     {{"step", "s", RIGHT, 0, 0}, NULL, NULL, NULL, write_step},
     {{"tokens/s", NULL, RIGHT, 10, 0}, NULL, NULL, NULL, write_tokens},
     {{"tok/s", "per GPU", RIGHT, 7, 0}, NULL, NULL, NULL, write_tokens_per_gpu},
@@ -293,8 +299,30 @@ static void print_reason(FILE *stream, const nd_report_context *context, const n
     }
 }
 
+/* What "~" means, and which plan to take when the first carries it. */
+static void print_borderline(FILE *stream, const nd_report_context *context, const nd_plan_list *list)
+{
+    int32_t borderline = 0;
+    int32_t first_sure = 0;
+    for (int32_t i = list->count; i > 0; i--) {
+        nd_verdict verdict = list->plans[i - 1].estimate.memory.verdict;
+        borderline += verdict == ND_VERDICT_BORDERLINE;
+        first_sure = verdict == ND_VERDICT_FITS ? i : first_sure;
+    }
+    if (borderline == 0) {
+        return;
+    }
+    char sure[64] = "";
+    if (first_sure > 1) {
+        (void)snprintf(sure, sizeof sure, " The best that fits for sure is #%d.", (int)first_sure);
+    }
+    nd_report_paragraph(stream, &context->style, 0, 2,
+                        "~ borderline: whether it fits is within the model's uncertainty.%s", sure);
+}
+
 static void print_notes(FILE *stream, const nd_report_context *context, const nd_plan_list *list)
 {
+    print_borderline(stream, context, list);
     int32_t shown = context->verbose || list->count < NOTED_PLANS ? list->count : NOTED_PLANS;
     for (int32_t i = 0; i < shown; i++) {
         char note[256];

@@ -27,7 +27,7 @@ const nd_term nd_time_terms[] = {
     TIME(gemm_s, "matrix products", true),
     TIME(attention_s, "attention", true),
     TIME(elementwise_s, "element-wise kernels", true),
-    TIME(head_s, "output head and loss", true),
+    TIME(head_s, "output head and loss (in the above)", true),
     TIME(recompute_s, "recomputation", false),
     TIME(exposed_comm_s, "exposed communication", false),
     TIME(exposed_tp_s, "tensor parallel", true),

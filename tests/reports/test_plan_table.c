@@ -85,6 +85,18 @@ static void test_no_line_is_wider_than_80_columns_with_every_axis_in_use(void)
     capture_free(&out);
 }
 
+static void test_the_first_plan_that_fits_for_sure_is_named(void)
+{
+    fixture f;
+    fixture_init(&f);
+    f.plans[0].estimate.memory.verdict = ND_VERDICT_BORDERLINE;
+    capture out;
+    print(&f, &out);
+    ND_ASSERT_CONTAINS(out.text, "fits for sure is #2.");
+    ND_ASSERT_CONTAINS(out.text, "#1 borderline: the peak is between 38.0 and 44.0 GiB");
+    capture_free(&out);
+}
+
 static void test_nothing_fits_names_the_closest_layout_and_what_it_lacks(void)
 {
     fixture f;
@@ -149,6 +161,7 @@ int main(void)
         ND_TEST(test_what_all_plans_share_is_said_once),
         ND_TEST(test_assumptions_come_before_the_table),
         ND_TEST(test_no_line_is_wider_than_80_columns_with_every_axis_in_use),
+        ND_TEST(test_the_first_plan_that_fits_for_sure_is_named),
         ND_TEST(test_nothing_fits_names_the_closest_layout_and_what_it_lacks),
         ND_TEST(test_no_legal_layout_shows_the_rules),
         ND_TEST(test_quiet_prints_the_table_alone),
