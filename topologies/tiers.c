@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@ static const double pcie_step_s = 1.4e-6;
 const char *nd_tier_kind_name(nd_tier_kind kind)
 {
     static const char *const names[ND_TIER_KIND_COUNT] = {
-#define ND_TIER_TEXT(name, text) [name] = text,
+#define ND_TIER_TEXT(name, text) [name] = (text),
         ND_TIER_KIND_LIST(ND_TIER_TEXT)
 #undef ND_TIER_TEXT
     };
@@ -82,11 +83,13 @@ static int64_t largest_divisor(int64_t value, int64_t limit)
 static int64_t rack_domain(const nd_cluster_spec *spec, int64_t limit)
 {
     int64_t nodes_per_rack = limit / spec->gpus_per_node;
+    assert(nodes_per_rack >= 1); /* link_domain() looked */
     if (spec->nodes <= nodes_per_rack) {
         return spec->gpus;
     }
     int64_t racks = (spec->nodes + nodes_per_rack - 1) / nodes_per_rack;
     int64_t share = largest_divisor(spec->nodes, nodes_per_rack);
+    assert(share >= 1);
     bool equal_share_is_near = spec->nodes / share * 7 <= racks * 8;
     return (equal_share_is_near ? share : nodes_per_rack) * spec->gpus_per_node;
 }
@@ -155,6 +158,7 @@ static void add_pcie(nd_cluster_spec *spec, int64_t domain)
     const nd_node_facts *facts = &spec->facts;
     int64_t wanted = facts->bridge_gpus > 0 ? facts->bridge_gpus : bridge_default_gpus;
     int64_t bridge = largest_divisor(spec->gpus_per_node, wanted);
+    assert(domain >= 1);
     double link = spec->gpu.pcie_bytes_per_s / (double)domain;
     if (bridge % domain != 0) {
         bridge = domain; /* the pairs reach across host bridges */
@@ -188,6 +192,7 @@ static void describe_network(const nd_cluster_spec *spec, nd_link_tier *tier)
 static void add_network(nd_cluster_spec *spec, int64_t domain)
 {
     const nd_node_facts *facts = &spec->facts;
+    assert(domain >= 1);
     double rail = spec->nic_bytes_per_s / (double)spec->gpus_per_node;
     int64_t leaf = spec->gpus;
     if (facts->nodes_per_leaf > 0 && facts->nodes_per_leaf < spec->nodes) {

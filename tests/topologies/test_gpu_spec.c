@@ -152,7 +152,7 @@ static nd_status parse_text(const char *text, nd_gpu_spec *out, nd_error *err)
 
 static void a_gpu_can_start_from_another(void)
 {
-    nd_gpu_spec gpu;
+    nd_gpu_spec gpu = {0};
     nd_error err;
     ND_ASSERT_OK(parse_text("{\"based_on\": \"H100\", \"name\": \"mine\", \"power_w\": {\"value\": 350}}", &gpu, &err));
     CU_ASSERT_STRING_EQUAL(gpu.name, "mine");
@@ -166,7 +166,7 @@ static void a_gpu_can_start_from_another(void)
 
 static void a_gpu_can_be_described_whole(void)
 {
-    nd_gpu_spec gpu;
+    nd_gpu_spec gpu = {0};
     nd_error err;
     ND_ASSERT_OK(parse_text("{" WHOLE "}", &gpu, &err));
     CU_ASSERT_STRING_EQUAL(gpu.title, "g");
