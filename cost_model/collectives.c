@@ -45,7 +45,7 @@ static double inner_rate(const nd_link_tier *tier, const nd_collective_constants
     if (is_nvlink(tier->kind)) {
         return rate * efficiency(c, ranks);
     }
-    if (tier->kind == ND_TIER_XGMI && tier->span_gpus > 1) {
+    if ((tier->kind == ND_TIER_XGMI || tier->kind == ND_TIER_MESH) && tier->span_gpus > 1) {
         /* a full mesh: fewer ranks use fewer of a GPU's links */
         rate *= (double)(ranks - 1) / (double)(tier->span_gpus - 1);
     }

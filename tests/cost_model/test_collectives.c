@@ -61,6 +61,17 @@ static void test_a_rack_of_72_is_one_nvlink_domain(void)
     CU_ASSERT_EQUAL(place.domains, 2);
 }
 
+/* Links of a full mesh are per pair: two of four ranks use one of a GPU's three links. */
+static void test_a_pair_in_a_mesh_sees_its_own_link_only(void)
+{
+    static fixture mesh;
+    fixture_make(&mesh, "llama-3.1-8b", "cscs-alps:2", "ndplan", 8192, 64);
+    CU_ASSERT_EQUAL(mesh.cluster.tiers[0].kind, ND_TIER_MESH);
+    nd_group_placement pair = nd_group_place(&mesh.cluster, &mesh.calibration, (nd_group){2, 1});
+    nd_group_placement all = nd_group_place(&mesh.cluster, &mesh.calibration, (nd_group){4, 1});
+    ND_ASSERT_REL(nd_collective_rate(&pair, ND_ALL_GATHER), nd_collective_rate(&all, ND_ALL_GATHER) / 3.0, 1e-12);
+}
+
 static void test_pcie_is_an_order_slower_than_nvlink(void)
 {
     double bytes = 256e6;
@@ -92,6 +103,7 @@ int main(void)
         ND_TEST(test_nvlink_rates_match_the_measured_tables),
         ND_TEST(test_rails_multiply_the_network_rate),
         ND_TEST(test_a_rack_of_72_is_one_nvlink_domain),
+        ND_TEST(test_a_pair_in_a_mesh_sees_its_own_link_only),
         ND_TEST(test_pcie_is_an_order_slower_than_nvlink),
         ND_TEST(test_time_grows_with_bytes_and_with_domains),
         {NULL, NULL},
