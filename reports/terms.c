@@ -1,6 +1,7 @@
 #include "reports/terms.h"
 
 #include <math.h>
+#include <string.h>
 
 #define MEMORY(name, label)                                                                                            \
     {                                                                                                                  \
@@ -47,12 +48,16 @@ const nd_term nd_time_terms[] = {
 
 double nd_memory_term(const nd_memory_breakdown *memory, const nd_term *term)
 {
-    return *(const double *)((const char *)memory + term->offset);
+    double value = 0.0;
+    memcpy(&value, (const char *)memory + term->offset, sizeof value);
+    return value;
 }
 
 double nd_time_term(const nd_time_breakdown *time, const nd_term *term)
 {
-    return *(const double *)((const char *)time + term->offset);
+    double value = 0.0;
+    memcpy(&value, (const char *)time + term->offset, sizeof value);
+    return value;
 }
 
 const nd_term *nd_time_terms_largest_difference(const nd_time_breakdown *a, const nd_time_breakdown *b, double least_s)
