@@ -121,6 +121,10 @@ static void test_ulysses_divides_heads(void)
     fixture_init(&fixture, fixture_dense, "2x8xh100", "ndplan", 4096, 16);
     expect("cp=8,cp_method=ulysses,tp=2,sharding=zero3,grad_accum=16", "ulysses-heads", "8 heads", "cp=4");
     expect("cp=8,cp_method=ulysses,dp_shard=2,sharding=zero3,grad_accum=8", NULL, "", "");
+    fixture.model.heads = 24;
+    fixture.model.kv_heads = 6;
+    expect("cp=4,cp_method=ulysses,dp_shard=4,sharding=zero3,grad_accum=4", "ulysses-heads", "6 key-value heads",
+           "cp=2");
 }
 
 static void test_pipeline_rules(void)

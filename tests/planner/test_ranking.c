@@ -100,10 +100,10 @@ static void test_would_take_agrees_with_add(void)
 static void test_a_borderline_plan_does_not_hide_the_safe_one(void)
 {
     nd_ranked mesh_entries[6];
-    nd_ranked all_entries[3];
-    nd_ranked out[3];
+    nd_ranked all_entries[4];
+    nd_ranked out[4];
     nd_ranking meshes = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, mesh_entries, 6, 0};
-    nd_ranking all = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_EVERY_LAYOUT, all_entries, 3, 0};
+    nd_ranking all = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_EVERY_LAYOUT, all_entries, 4, 0};
     const nd_ranked found[] = {
         ranked(1, 1, 1.0, 0.0, ND_VERDICT_BORDERLINE), ranked(1, 2, 1.5, 0.0, ND_VERDICT_BORDERLINE),
         ranked(1, 4, 2.0, 0.0, ND_VERDICT_FITS),       ranked(2, 1, 3.0, 0.0, ND_VERDICT_FITS),
@@ -117,6 +117,9 @@ static void test_a_borderline_plan_does_not_hide_the_safe_one(void)
     CU_ASSERT_EQUAL(out[0].step_s, 1.0);
     CU_ASSERT_EQUAL(out[1].step_s, 2.0);
     CU_ASSERT_EQUAL(out[2].step_s, 3.0);
+    CU_ASSERT_EQUAL_FATAL(nd_ranking_choose(&meshes, &all, 4, out), 4);
+    CU_ASSERT_EQUAL(out[1].step_s, 1.5); /* a variant of the first mesh, not the pointless 4.0 */
+    CU_ASSERT_EQUAL(out[3].step_s, 3.0);
 }
 
 static void test_places_left_go_to_variants(void)
