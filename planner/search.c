@@ -344,7 +344,7 @@ static void start_walk(walk *w, nd_ranked *entries)
         w->layout.offload = options->pin.offload; /* never searched: it trades time for memory on the user's word */
     }
     w->meshes = (nd_ranking){options->objective, ND_RANKING_MESH_AND_VERDICT, entries, 3 * top, 0};
-    w->all = (nd_ranking){options->objective, ND_RANKING_EVERY_LAYOUT, entries + 3 * top, top, 0};
+    w->all = (nd_ranking){options->objective, ND_RANKING_EVERY_LAYOUT, entries + (size_t)3 * (size_t)top, top, 0};
 }
 
 nd_status nd_search(const nd_cost_context *context, const nd_framework *framework, const nd_search_options *options,
