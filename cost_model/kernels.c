@@ -33,6 +33,12 @@ nd_kernel_model nd_kernel_model_make(const nd_gpu_spec *gpu, const nd_calibratio
     return model;
 }
 
+static double ceil_div(int64_t n, int64_t d)
+{
+    int64_t quotient = (n + d - 1) / d;
+    return (double)quotient;
+}
+
 static double waves_of(double tile_count, double sm_count, double wave_frac)
 {
     double waves = tile_count / sm_count;
@@ -46,8 +52,7 @@ static double best_tile_flops(const nd_kernel_model *model, const nd_op *op)
     for (int i = 0; i < TILE_COUNT; i++) {
         int64_t rows = tiles[i][0];
         int64_t columns = tiles[i][1];
-        double count =
-            (double)op->groups * (double)((op->m + rows - 1) / rows) * (double)((op->n + columns - 1) / columns);
+        double count = (double)op->groups * ceil_div(op->m, rows) * ceil_div(op->n, columns);
         double waves = waves_of(count, model->sm_count, model->wave_frac);
         double flops = waves * (double)(rows * columns) * 2.0 * ((double)op->k + model->gemm_k0) * model->sm_count;
         best = flops < best ? flops : best;
@@ -81,8 +86,7 @@ double nd_attention_s(const nd_kernel_model *model, const nd_op *op)
     if (op->qk_dim < 128) {
         rate *= model->head_dim64_frac;
     }
-    double blocks =
-        (double)op->batch * (double)op->heads * (double)((op->q_len + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS);
+    double blocks = (double)op->batch * (double)op->heads * ceil_div(op->q_len, ATTENTION_TILE_ROWS);
     double waves = blocks / model->sm_count;
     rate *= waves > 0.5 ? waves / fmax(1.0, ceil(waves)) : waves; /* idle SMs of the last wave */
     if (op->backward) {

@@ -82,11 +82,6 @@ typedef struct states {
     double host;
 } states;
 
-static double shard_of(double dense, double expert, double shard, double expert_shard)
-{
-    return dense / shard + expert / expert_shard;
-}
-
 /* Muon keeps one moment for matrices but uses Adam for embedding and head. */
 static double state_bytes(const nd_cost_context *context, double params, double embeddings)
 {
@@ -129,47 +124,76 @@ static void add_transients(const nd_cost_context *context, const nd_layout *layo
     }
 }
 
-static states count_states(const nd_cost_context *context, const nd_layout *layout, const holdings *h)
+/* How the states of one rank are divided. */
+typedef struct division {
+    double params;  /* of the rank before data-parallel sharding */
+    double sharded; /* after it */
+    double shard;   /* ranks that share the dense part */
+    bool fsdp;      /* sharded in fp32, gathered in compute precision */
+    double compute_bytes;
+} division;
+
+static division divide(const nd_cost_context *context, const nd_layout *layout, const holdings *h)
+{
+    division d = {
+        .params = h->dense + h->expert,
+        .shard = (double)nd_layout_shard_ranks(layout),
+        .fsdp = context->stack->fsdp && layout->sharding >= ND_SHARDING_ZERO2,
+        .compute_bytes = (double)nd_dtype_compute_bytes(context->train->precision),
+    };
+    double expert_shard =
+        layout->sharding == ND_SHARDING_NONE ? 1.0 : (double)nd_mesh_group(layout, ND_GROUP_EXPERT_SHARD).ranks;
+    d.sharded = h->dense / d.shard + h->expert / expert_shard;
+    return d;
+}
+
+/* A frozen base, whole or sharded, and fp32 adapters with gradients and states. Embedding and head are not quantised.
+ */
+static states lora_states(const nd_cost_context *context, const nd_layout *layout, const holdings *h, const division *d)
+{
+    const nd_train_spec *train = context->train;
+    double base_bytes = train->base_bits == 4 ? four_bit_bytes : (double)train->base_bits / 8.0;
+    bool shards_weights = layout->sharding == ND_SHARDING_ZERO3;
+    double base_share = shards_weights ? d->sharded / d->params : 1.0;
+    double adapters = h->lora / (layout->sharding >= ND_SHARDING_ZERO1 ? d->shard : 1.0);
+    states s = {0};
+    s.weights = ((d->params - h->embeddings) * base_bytes + h->embeddings * d->compute_bytes) * base_share;
+    s.weights += 4.0 * (shards_weights ? h->lora / d->shard : h->lora);
+    s.grads = 4.0 * adapters;
+    s.optimizer = adapters * (double)nd_optimizer_state_bytes(train->optimizer);
+    add_transients(context, layout, h, d->fsdp, fmax(base_bytes, d->compute_bytes), 0.0, &s);
+    return s;
+}
+
+static states full_states(const nd_cost_context *context, const nd_layout *layout, const holdings *h, const division *d)
 {
     const nd_stack *stack = context->stack;
-    bool lora = context->train->lora_rank > 0;
-    double shard = (double)nd_layout_shard_ranks(layout);
-    nd_group expert_group = nd_mesh_group(layout, ND_GROUP_EXPERT_SHARD);
-    double expert_shard = layout->sharding == ND_SHARDING_NONE ? 1.0 : (double)expert_group.ranks;
-    bool fsdp = stack->fsdp && layout->sharding >= ND_SHARDING_ZERO2;
-    double compute_bytes = (double)nd_dtype_compute_bytes(context->train->precision);
-    double params = h->dense + h->expert;
-    double sharded = shard_of(h->dense, h->expert, shard, expert_shard);
-    double weight_bytes = stack->weight_bytes;
+    bool shards_weights = layout->sharding == ND_SHARDING_ZERO3 || d->fsdp;
+    bool keeps_gathered = d->fsdp && layout->sharding == ND_SHARDING_ZERO2;
+    bool keeps_casts = layout->sharding == ND_SHARDING_NONE && stack->weight_bytes > d->compute_bytes; /* autocast */
+    bool shards_optimizer = layout->sharding >= ND_SHARDING_ZERO1;
+    double optimizer_params = shards_optimizer ? d->sharded : d->params;
     states s = {0};
-
-    if (lora) {
-        double base_bytes = context->train->base_bits == 4 ? four_bit_bytes : (double)context->train->base_bits / 8.0;
-        double base_share = layout->sharding == ND_SHARDING_ZERO3 ? sharded / params : 1.0;
-        double adapters = h->lora / (layout->sharding >= ND_SHARDING_ZERO1 ? shard : 1.0);
-        s.weights = ((params - h->embeddings) * base_bytes + h->embeddings * compute_bytes) * base_share;
-        s.weights += 4.0 * (layout->sharding == ND_SHARDING_ZERO3 ? h->lora / shard : h->lora);
-        s.grads = 4.0 * adapters;
-        s.optimizer = adapters * (double)nd_optimizer_state_bytes(context->train->optimizer);
-        add_transients(context, layout, h, fsdp, fmax(base_bytes, compute_bytes), 0.0, &s);
-        offload_states(layout, &s);
-        return s;
+    s.weights = stack->weight_bytes * (shards_weights ? d->sharded : d->params);
+    if (keeps_gathered || keeps_casts) {
+        s.weights += d->compute_bytes * d->params;
     }
-    s.weights = weight_bytes * (layout->sharding == ND_SHARDING_ZERO3 || fsdp ? sharded : params);
-    if (fsdp && layout->sharding == ND_SHARDING_ZERO2) {
-        s.weights += compute_bytes * params; /* gathered weights stay */
-    } else if (layout->sharding == ND_SHARDING_NONE && weight_bytes > compute_bytes) {
-        s.weights += compute_bytes * params; /* the cast copies of autocast */
-    }
-    s.grads = stack->grad_bytes * (layout->sharding >= ND_SHARDING_ZERO2 ? sharded : params);
+    s.grads = stack->grad_bytes * (layout->sharding >= ND_SHARDING_ZERO2 ? d->sharded : d->params);
     if (nd_reduces_once(context, layout)) {
-        s.grads += stack->grad_reduce_bytes * params; /* whole gradients add up until the last micro-batch */
+        s.grads += stack->grad_reduce_bytes * d->params; /* whole gradients add up until the last micro-batch */
     }
-    double optimizer_params = layout->sharding >= ND_SHARDING_ZERO1 ? sharded : params;
-    double optimizer_ends = h->embeddings / (layout->sharding >= ND_SHARDING_ZERO1 ? shard : 1.0);
-    s.optimizer = stack->master_bytes * optimizer_params + state_bytes(context, optimizer_params, optimizer_ends);
+    s.optimizer = stack->master_bytes * optimizer_params +
+                  state_bytes(context, optimizer_params, h->embeddings / (shards_optimizer ? d->shard : 1.0));
     s.optimizer_temp = stack->optimizer_temp_bytes * optimizer_params;
-    add_transients(context, layout, h, fsdp, compute_bytes, stack->grad_reduce_bytes, &s);
+    add_transients(context, layout, h, d->fsdp, d->compute_bytes, stack->grad_reduce_bytes, &s);
+    return s;
+}
+
+static states count_states(const nd_cost_context *context, const nd_layout *layout, const holdings *h)
+{
+    division d = divide(context, layout, h);
+    states s =
+        context->train->lora_rank > 0 ? lora_states(context, layout, h, &d) : full_states(context, layout, h, &d);
     offload_states(layout, &s);
     return s;
 }
@@ -245,6 +269,38 @@ static void other_phases(const nd_cost_context *context, const states *s, const 
     phase[ND_PHASE_SAVE] = with_overhead(context, s->weights + s->optimizer + 4.0 * h->largest_unit, fixed);
 }
 
+/* The terms of the phase that peaks. */
+static void record_terms(const states *s, const activations *a, const holdings *h, nd_memory_breakdown *out)
+{
+    out->weights_bytes = s->weights;
+    out->grads_bytes = 0.0;
+    out->optimizer_bytes = s->optimizer;
+    out->activations_bytes = 0.0;
+    out->logits_bytes = 0.0;
+    switch (out->phase) {
+    case ND_PHASE_LOAD:
+        out->optimizer_bytes = 0.0;
+        out->gather_buffers_bytes = 4.0 * h->largest_unit;
+        break;
+    case ND_PHASE_SAVE:
+        out->gather_buffers_bytes = 4.0 * h->largest_unit;
+        break;
+    case ND_PHASE_OPTIMIZER:
+        out->grads_bytes = s->grads;
+        out->optimizer_bytes += s->optimizer_temp;
+        out->gather_buffers_bytes = 0.0;
+        break;
+    case ND_PHASE_FORWARD:
+    case ND_PHASE_BACKWARD:
+    case ND_PHASE_COUNT:
+        out->grads_bytes = s->grads;
+        out->activations_bytes = a->saved + (out->phase == ND_PHASE_BACKWARD ? a->working : 0.0);
+        out->logits_bytes = a->logits;
+        out->gather_buffers_bytes = out->phase == ND_PHASE_BACKWARD ? s->gather_backward : s->gather_forward;
+        break;
+    }
+}
+
 static void estimate_stage(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                            int32_t stage, double fixed, nd_memory_breakdown *out)
 {
@@ -262,24 +318,12 @@ static void estimate_stage(const nd_cost_context *context, const nd_layout *layo
     phase[ND_PHASE_BACKWARD] = with_overhead(context, backward, fixed);
     for (int i = 0; i < ND_PHASE_COUNT; i++) {
         out->phase_bytes[i] = fmax(out->phase_bytes[i], phase[i]);
-        if (phase[i] <= out->peak_bytes) {
-            continue;
+        if (phase[i] > out->peak_bytes) {
+            out->peak_bytes = phase[i];
+            out->phase = (nd_phase)i;
+            out->stage = stage;
+            record_terms(&s, &a, &h, out);
         }
-        bool acts = i == ND_PHASE_FORWARD || i == ND_PHASE_BACKWARD;
-        bool back = i == ND_PHASE_BACKWARD;
-        out->peak_bytes = phase[i];
-        out->phase = (nd_phase)i;
-        out->stage = stage;
-        out->weights_bytes = s.weights;
-        out->grads_bytes = i == ND_PHASE_LOAD || i == ND_PHASE_SAVE ? 0.0 : s.grads;
-        out->optimizer_bytes =
-            i == ND_PHASE_LOAD ? 0.0 : s.optimizer + (i == ND_PHASE_OPTIMIZER ? s.optimizer_temp : 0.0);
-        out->activations_bytes = acts ? a.saved + (back ? a.working : 0.0) : 0.0;
-        out->logits_bytes = acts ? a.logits : 0.0;
-        out->gather_buffers_bytes = back                      ? s.gather_backward
-                                    : i == ND_PHASE_FORWARD   ? s.gather_forward
-                                    : i == ND_PHASE_OPTIMIZER ? 0.0
-                                                              : 4.0 * h.largest_unit;
     }
     double ranks = (double)context->cluster->gpus_per_node;
     double host = ranks * (host_process_bytes + host_buffer_factor * s.host + a.host);
