@@ -1,4 +1,5 @@
 /* The communication table of `ndplan estimate`: every collective of one step of the busiest rank. */
+#include <math.h>
 #include <string.h>
 
 #include "cost_model/collectives.h"
@@ -127,77 +128,111 @@ typedef struct param_unit {
     double trained, trained_expert;
 } param_unit;
 
+/* What the lines of a unit are called. */
+typedef struct unit_names {
+    const char *gather, *scatter, *reduce, *replicas;
+} unit_names;
+
+static const unit_names layer_names = {"weight all-gather", "gradient reduce-scatter", "gradient all-reduce",
+                                       "gradient all-reduce (replicas)"};
+static const unit_names end_names = {"weight all-gather (ends)", "gradient reduce-scatter (ends)",
+                                     "gradient all-reduce (ends)", "gradient all-reduce (replicas, ends)"};
+
 static param_unit unit_of(const table *t, double dense, double expert, double lora_params)
 {
     bool lora = t->context->train->lora_rank > 0;
     return (param_unit){dense, expert, lora ? lora_params : dense, lora ? 0.0 : expert};
 }
 
-/* `once`: how many such units there are, the calls of what happens once a step. */
-static void add_unit(const table *t, const param_unit *unit, double gathers, double reductions, double once,
-                     double exposed_frac)
+/* `once`: how many such units there are, the calls of what happens once a step. All of it counts as exposed at first.
+ */
+static void add_unit(const table *t, const unit_names *names, const param_unit *unit, double gathers, double reductions,
+                     double once)
 {
     const nd_layout *layout = t->layout;
     double gather_bytes = nd_dp_gather_bytes(t->context);
     double reduce_bytes = nd_dp_reduce_bytes(t->context);
     if (layout->sharding == ND_SHARDING_NONE) {
-        add_calls(t, "gradient all-reduce", ND_ALL_REDUCE, ND_GROUP_GRAD, reduce_bytes * unit->trained, reductions,
-                  exposed_frac);
+        add_calls(t, names->reduce, ND_ALL_REDUCE, ND_GROUP_GRAD, reduce_bytes * unit->trained, reductions, 1.0);
         add_calls(t, "expert gradient all-reduce", ND_ALL_REDUCE, ND_GROUP_EXPERT_GRAD,
-                  reduce_bytes * unit->trained_expert, reductions, exposed_frac);
+                  reduce_bytes * unit->trained_expert, reductions, 1.0);
         return;
     }
     double shard = (double)nd_layout_shard_ranks(layout);
     double expert_shard = (double)nd_mesh_group(layout, ND_GROUP_EXPERT_SHARD).ranks;
-    add_calls(t, "weight all-gather", ND_ALL_GATHER, ND_GROUP_SHARD, gather_bytes * unit->dense, gathers, exposed_frac);
-    add_calls(t, "gradient reduce-scatter", ND_REDUCE_SCATTER, ND_GROUP_SHARD, reduce_bytes * unit->trained, reductions,
-              exposed_frac);
-    add_calls(t, "expert all-gather", ND_ALL_GATHER, ND_GROUP_EXPERT_SHARD, gather_bytes * unit->expert, gathers,
-              exposed_frac);
+    add_calls(t, names->gather, ND_ALL_GATHER, ND_GROUP_SHARD, gather_bytes * unit->dense, gathers, 1.0);
+    add_calls(t, names->scatter, ND_REDUCE_SCATTER, ND_GROUP_SHARD, reduce_bytes * unit->trained, reductions, 1.0);
+    add_calls(t, "expert all-gather", ND_ALL_GATHER, ND_GROUP_EXPERT_SHARD, gather_bytes * unit->expert, gathers, 1.0);
     add_calls(t, "expert reduce-scatter", ND_REDUCE_SCATTER, ND_GROUP_EXPERT_SHARD, reduce_bytes * unit->trained_expert,
-              reductions, exposed_frac);
-    add_calls(t, "gradient all-reduce (replicas)", ND_ALL_REDUCE, ND_GROUP_REPLICATE,
+              reductions, 1.0);
+    add_calls(t, names->replicas, ND_ALL_REDUCE, ND_GROUP_REPLICATE,
               reduce_bytes * (unit->trained / shard + unit->trained_expert / expert_shard),
-              t->context->stack->fsdp ? reductions : once, exposed_frac);
+              t->context->stack->fsdp ? reductions : once, 1.0);
+}
+
+/* FSDP: one unit per layer, and the embedding and head at the ends. */
+static void add_units_by_layer(const table *t, const nd_block_prices *prices, double ends,
+                               const int64_t counts[ND_LAYER_KINDS_MAX])
+{
+    const nd_layout *layout = t->layout;
+    bool reshards = layout->sharding == ND_SHARDING_ZERO3;
+    double m = (double)layout->grad_accum;
+    double reductions = nd_reduces_once(t->context, layout) ? 1.0 : m;
+    param_unit end = unit_of(t, ends, 0.0, 0.0);
+    for (int64_t kind = 0; kind < t->context->model->layer_kinds_count; kind++) {
+        double layers = (double)counts[kind];
+        param_unit unit =
+            unit_of(t, prices->params_dense[kind], prices->params_expert[kind], prices->params_lora[kind]);
+        add_unit(t, &layer_names, &unit, layers * (reshards ? 2.0 * m : 1.0), layers * reductions, layers);
+    }
+    add_unit(t, &end_names, &end, reshards ? m : 1.0, reductions, 1.0);
+}
+
+/* Everything of the rank in one unit. */
+static void add_whole(const table *t, const nd_block_prices *prices, double ends,
+                      const int64_t counts[ND_LAYER_KINDS_MAX])
+{
+    double dense = ends;
+    double expert = 0.0;
+    double lora_params = 0.0;
+    for (int64_t kind = 0; kind < t->context->model->layer_kinds_count; kind++) {
+        double layers = (double)counts[kind];
+        dense += layers * prices->params_dense[kind];
+        expert += layers * prices->params_expert[kind];
+        lora_params += layers * prices->params_lora[kind];
+    }
+    param_unit unit = unit_of(t, dense, expert, lora_params);
+    double reductions = t->layout->sharding == ND_SHARDING_ZERO2 ? (double)t->layout->grad_accum : 1.0;
+    add_unit(t, &layer_names, &unit, 1.0, reductions, 1.0);
+}
+
+/* Exposed time of the lines from `first` on becomes what the step time says. */
+static void scale_exposed(const table *t, int32_t first, double exposed_s)
+{
+    double sum = 0.0;
+    for (int32_t i = first; i < t->out->count; i++) {
+        sum += t->out->lines[i].exposed_s;
+    }
+    for (int32_t i = first; i < t->out->count && sum > 0.0; i++) {
+        t->out->lines[i].exposed_s *= fmin(1.0, exposed_s / sum);
+    }
 }
 
 static void add_data_parallel(const table *t, const nd_block_prices *prices, int32_t stage,
                               const int64_t counts[ND_LAYER_KINDS_MAX])
 {
     const nd_layout *layout = t->layout;
+    int32_t first = t->out->count;
     bool by_layer =
         layout->sharding == ND_SHARDING_ZERO3 || (t->context->stack->fsdp && layout->sharding == ND_SHARDING_ZERO2);
-    nd_dp_cost cost = nd_dp_cost_of_stage(t->context, layout, prices, stage, counts);
-    double total = cost.exposed_s + cost.hidden_s;
-    double exposed = total > 0.0 ? cost.exposed_s / total : 0.0;
-    double m = (double)layout->grad_accum;
-    double reductions = nd_reduces_once(t->context, layout) ? 1.0 : m;
     double ends = (stage == 0 ? prices->params_embedding : 0.0) +
                   (stage == layout->size[ND_AXIS_PP] - 1 ? prices->params_head : 0.0);
-    double dense = by_layer ? 0.0 : ends;
-    double expert = 0.0;
-    double lora_params = 0.0;
-    for (int64_t kind = 0; kind < t->context->model->layer_kinds_count; kind++) {
-        double layers = (double)counts[kind];
-        if (by_layer && counts[kind] > 0) {
-            bool reshards = layout->sharding == ND_SHARDING_ZERO3;
-            param_unit unit =
-                unit_of(t, prices->params_dense[kind], prices->params_expert[kind], prices->params_lora[kind]);
-            add_unit(t, &unit, layers * (reshards ? 2.0 * m : 1.0), layers * reductions, layers, exposed);
-        } else if (!by_layer) {
-            dense += layers * prices->params_dense[kind];
-            expert += layers * prices->params_expert[kind];
-            lora_params += layers * prices->params_lora[kind];
-        }
-    }
     if (by_layer) {
-        param_unit unit = unit_of(t, ends, 0.0, 0.0);
-        add_unit(t, &unit, layout->sharding == ND_SHARDING_ZERO3 ? m : 1.0, reductions, 1.0, 1.0);
+        add_units_by_layer(t, prices, ends, counts);
     } else {
-        reductions = layout->sharding == ND_SHARDING_ZERO2 ? m : 1.0;
-        param_unit unit = unit_of(t, dense, expert, lora_params);
-        add_unit(t, &unit, 1.0, reductions, 1.0, exposed);
+        add_whole(t, prices, ends, counts);
     }
+    scale_exposed(t, first, nd_dp_cost_of_stage(t->context, layout, prices, stage, counts).exposed_s);
 }
 
 static void add_pipeline(const table *t)

@@ -63,6 +63,25 @@ static void test_every_axis_of_the_seeds_layout_communicates(void)
     }
 }
 
+static void test_exposed_lines_add_up_to_the_step_time(void)
+{
+    const char *const layouts[] = {"dp_replicate=2,dp_shard=2,cp=2,tp=2,sp=on,sharding=zero3",
+                                   "dp_shard=16,sharding=zero3", "dp_replicate=2,dp_shard=8,sharding=zero2",
+                                   "dp_replicate=16"};
+    for (size_t i = 0; i < sizeof layouts / sizeof layouts[0]; i++) {
+        nd_comm_breakdown comm;
+        nd_layout layout = fixture_layout(&f, layouts[i]);
+        nd_estimate estimate;
+        double exposed = 0.0;
+        nd_estimate_comm(&f.context, &layout, &comm);
+        nd_estimate_layout(&f.context, &layout, &estimate);
+        for (int32_t j = 0; j < comm.count; j++) {
+            exposed += comm.lines[j].exposed_s;
+        }
+        ND_ASSERT_REL(exposed, estimate.time.exposed_comm_s, 1e-9);
+    }
+}
+
 static void test_recompute_repeats_tensor_parallel_collectives(void)
 {
     nd_comm_breakdown none, full;
@@ -84,6 +103,7 @@ int main(void)
         ND_TEST(test_one_gpu_sends_nothing),
         ND_TEST(test_fsdp_gathers_two_bytes_a_parameter_twice),
         ND_TEST(test_every_axis_of_the_seeds_layout_communicates),
+        ND_TEST(test_exposed_lines_add_up_to_the_step_time),
         ND_TEST(test_recompute_repeats_tensor_parallel_collectives),
         {NULL, NULL},
     };

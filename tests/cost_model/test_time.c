@@ -41,6 +41,21 @@ static void test_mfu_is_flops_over_peak(void)
     ND_ASSERT_REL(e.hfu_frac, e.mfu_frac, 1e-12); /* nothing is recomputed */
 }
 
+static void test_lora_counts_no_flops_for_frozen_gradients(void)
+{
+    static fixture f;
+    nd_error err = {.message = ""};
+    fixture_make(&f, "llama-3.1-8b", "1x8xh100", "ndplan", 8192, 64);
+    double full = f.context.flops_per_token;
+    double mfu = fixture_estimate(&f, "dp_replicate=8").mfu_frac;
+    ND_ASSERT_OK(nd_lora_parse("r=16", &f.train, &err));
+    ND_ASSERT_OK(nd_cost_context_init(&f.model, &f.cluster, &f.train, &f.stack, &f.calibration, &f.context, &err));
+    double params = (double)(f.context.params.total - f.context.params.input_embedding);
+    ND_ASSERT_REL(full - f.context.flops_per_token, 2.0 * params, 1e-12);
+    /* lower, since attention, which reaches less, weighs more; but no third lower */
+    ND_ASSERT_REL(fixture_estimate(&f, "dp_replicate=8").mfu_frac, mfu, 0.15);
+}
+
 /* Full recompute repeats the forward pass of the layers: a third more FLOPs than forward and backward of them. */
 static void test_full_recompute_costs_a_forward_pass(void)
 {
@@ -158,6 +173,7 @@ int main(void)
         ND_TEST(test_the_fixtures_load),
         ND_TEST(test_terms_add_up_to_the_step),
         ND_TEST(test_mfu_is_flops_over_peak),
+        ND_TEST(test_lora_counts_no_flops_for_frozen_gradients),
         ND_TEST(test_full_recompute_costs_a_forward_pass),
         ND_TEST(test_every_second_layer_costs_half_of_full_recompute),
         ND_TEST(test_bubble_shrinks_with_micro_batches_and_chunks),
