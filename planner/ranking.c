@@ -52,9 +52,15 @@ static int by_layout(const nd_layout *a, const nd_layout *b)
     return 0;
 }
 
+/* 0: rather fits than not; 1: rather not; 2: surely not. */
+static int doubt(const nd_ranked *entry)
+{
+    return (entry->peak_bytes > entry->capacity_bytes) + (entry->verdict == ND_VERDICT_NO);
+}
+
 int nd_ranked_compare(nd_objective objective, const nd_ranked *a, const nd_ranked *b)
 {
-    int order = by_int(a->verdict == ND_VERDICT_NO, b->verdict == ND_VERDICT_NO);
+    int order = by_int(doubt(a), doubt(b));
     if (order != 0) {
         return order;
     }
@@ -136,7 +142,21 @@ static bool is_chosen(const nd_ranked *chosen, int32_t count, const nd_ranked *e
     return false;
 }
 
-int32_t nd_ranking_choose(const nd_ranking *meshes, const nd_ranking *all, int32_t top, nd_ranked *out)
+/* A list of one is the best plan; a longer one always has a plan that needs no luck. */
+static void keep_safe(const nd_ranked *safe, int32_t count, nd_ranked *out)
+{
+    for (int32_t i = 0; i < count; i++) {
+        if (out[i].verdict == ND_VERDICT_FITS) {
+            return;
+        }
+    }
+    if (safe != NULL && count > 1) {
+        out[count - 1] = *safe;
+    }
+}
+
+int32_t nd_ranking_choose(const nd_ranking *meshes, const nd_ranking *all, const nd_ranked *safe, int32_t top,
+                          nd_ranked *out)
 {
     nd_ranking chosen = {meshes->objective, ND_RANKING_EVERY_LAYOUT, out, top, 0};
     for (int32_t i = 0; i < meshes->count; i++) {
@@ -149,5 +169,6 @@ int32_t nd_ranking_choose(const nd_ranking *meshes, const nd_ranking *all, int32
             nd_ranking_add(&chosen, &all->entries[i]);
         }
     }
+    keep_safe(safe, chosen.count, out);
     return chosen.count;
 }

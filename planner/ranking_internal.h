@@ -11,6 +11,7 @@ typedef struct nd_ranked {
     nd_layout layout;
     double step_s;
     double peak_bytes;
+    double capacity_bytes;
     nd_verdict verdict;
 } nd_ranked;
 
@@ -27,8 +28,9 @@ typedef struct nd_ranking {
     int32_t capacity, count;
 } nd_ranking;
 
-/** Less than 0 when `a` ranks before `b`; 0 only for the same layout. Layouts that do not fit come last; then time
- * and peak memory (or the other way round), fewer axes in use, and the layout's fields in order. */
+/** Less than 0 when `a` ranks before `b`; 0 only for the same layout. Layouts that will rather run out of memory than
+ * not (peak above capacity) come after the others, and those that do not fit last; then time and peak memory (or the
+ * other way round), fewer axes in use, and the layout's fields in order. */
 int nd_ranked_compare(nd_objective objective, const nd_ranked *a, const nd_ranked *b);
 
 /** Same pp, dp_replicate, dp_shard, cp, tp and ep. */
@@ -42,8 +44,10 @@ bool nd_ranking_would_take(const nd_ranking *ranking, const nd_ranked *candidate
 
 /** The list that a user sees, at most `top` entries, sorted: the best of each mesh in `meshes` (a borderline one does
  * not hide the best that surely fits; when that is also faster, it stands alone), then, when there are
- * fewer meshes than `top`, the best other layouts of `all`. \return entries written */
-int32_t nd_ranking_choose(const nd_ranking *meshes, const nd_ranking *all, int32_t top, nd_ranked *out);
+ * fewer meshes than `top`, the best other layouts of `all`. `safe` (NULL: none), the best layout that surely fits, has
+ * the last place when no other one fits as surely. \return entries written */
+int32_t nd_ranking_choose(const nd_ranking *meshes, const nd_ranking *all, const nd_ranked *safe, int32_t top,
+                          nd_ranked *out);
 
 ND_END_DECLS
 

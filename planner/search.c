@@ -30,6 +30,8 @@ typedef struct walk {
     double work_s;      /* their least seconds of one micro-batch over all stages together */
     const char *broken; /* rule that everything at this loop level breaks, or NULL */
     nd_ranking meshes, all;
+    nd_ranked safe; /* the best layout that surely fits */
+    bool has_safe;
     nd_rejections rejections;
     int64_t searched, evaluated, fitting, unfit;
     nd_layout closest; /* of all legal layouts, the one of least peak memory */
@@ -110,6 +112,12 @@ static void note_closest(walk *w, double peak_bytes)
     }
 }
 
+static bool is_safest(const walk *w, const nd_ranked *ranked)
+{
+    return ranked->verdict == ND_VERDICT_FITS &&
+           (!w->has_safe || nd_ranked_compare(w->options->objective, ranked, &w->safe) < 0);
+}
+
 /* A legal layout: memory first; time only when it fits (or is wanted all the same) and could be among the best. */
 static void consider(walk *w)
 {
@@ -124,8 +132,9 @@ static void consider(walk *w)
     if (unfit && !w->options->include_unfit) {
         return;
     }
-    nd_ranked ranked = {w->layout, least_step_s(w), memory.peak_bytes, memory.verdict};
-    if (!nd_ranking_would_take(&w->meshes, &ranked) && !nd_ranking_would_take(&w->all, &ranked)) {
+    nd_ranked ranked = {w->layout, least_step_s(w), memory.peak_bytes, memory.capacity_bytes, memory.verdict};
+    if (!nd_ranking_would_take(&w->meshes, &ranked) && !nd_ranking_would_take(&w->all, &ranked) &&
+        !is_safest(w, &ranked)) {
         return;
     }
     nd_estimate_time(w->context, &w->layout, &w->prices, &time);
@@ -133,6 +142,10 @@ static void consider(walk *w)
     ranked.step_s = time.step_s;
     nd_ranking_add(&w->meshes, &ranked);
     nd_ranking_add(&w->all, &ranked);
+    if (is_safest(w, &ranked)) {
+        w->safe = ranked;
+        w->has_safe = true;
+    }
 }
 
 /* One complete layout. */
@@ -285,15 +298,15 @@ static void reject_unfit(walk *w, const nd_memory_breakdown *closest)
     entry->count += w->unfit;
     if (w->fitting > 0) {
         (void)snprintf(entry->message, sizeof entry->message,
-                       "needs more than the %.1f GiB of a GPU; the smallest legal layout needs %.1f GiB",
-                       closest->capacity_bytes / ND_GIB, closest->peak_bytes / ND_GIB);
-    } else {
-        (void)snprintf(entry->message, sizeof entry->message,
-                       "needs more than the %.1f GiB of a GPU: even the smallest legal layout needs %.1f GiB (%.1f to "
-                       "%.1f) in the %s phase",
-                       closest->capacity_bytes / ND_GIB, closest->peak_bytes / ND_GIB, closest->peak_low_bytes / ND_GIB,
-                       closest->peak_high_bytes / ND_GIB, nd_phase_name(closest->phase));
+                       "needs more than the %.1f GiB of a GPU, even at the low end of its interval",
+                       closest->capacity_bytes / ND_GIB);
+        return;
     }
+    (void)snprintf(entry->message, sizeof entry->message,
+                   "needs more than the %.1f GiB of a GPU: even the smallest legal layout needs %.1f GiB (%.1f to "
+                   "%.1f) in the %s phase",
+                   closest->capacity_bytes / ND_GIB, closest->peak_bytes / ND_GIB, closest->peak_low_bytes / ND_GIB,
+                   closest->peak_high_bytes / ND_GIB, nd_phase_name(closest->phase));
     if (nd_layout_format(&w->closest, entry->nearest, sizeof entry->nearest) >= sizeof entry->nearest) {
         *strrchr(entry->nearest, ',') = '\0'; /* no half a key at the end */
     }
@@ -302,7 +315,7 @@ static void reject_unfit(walk *w, const nd_memory_breakdown *closest)
 /* Estimates are computed again for the few plans that are returned: the walk keeps only what it ranks by. */
 static int32_t collect_plans(walk *w, nd_ranked *chosen, nd_plan *plans)
 {
-    int32_t count = nd_ranking_choose(&w->meshes, &w->all, w->options->top, chosen);
+    int32_t count = nd_ranking_choose(&w->meshes, &w->all, w->has_safe ? &w->safe : NULL, w->options->top, chosen);
     for (int32_t i = 0; i < count; i++) {
         plans[i].layout = chosen[i].layout;
         nd_estimate_layout(w->context, &chosen[i].layout, &plans[i].estimate);

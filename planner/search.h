@@ -7,8 +7,9 @@
  *
  * The list is one plan per mesh (pp, dp_replicate, dp_shard, cp, tp, ep), its best variant, because ten plans that
  * differ only in sharding mode or micro-batch would hide the choices that matter. When that variant is only
- * borderline, the mesh's best that surely fits is listed too. Places that are left when fewer meshes fit than were
- * asked for go to the best other variants. Pin a mesh to see all of its variants.
+ * borderline, the mesh's best that surely fits is listed too. Borderline plans whose expected peak is above the
+ * capacity come after all others, and a list of two or more holds the best plan that surely fits. Places that are left
+ * when fewer meshes fit than were asked for go to the best other variants. Pin a mesh to see all of its variants.
  */
 #ifndef ND_PLANNER_SEARCH_H
 #define ND_PLANNER_SEARCH_H

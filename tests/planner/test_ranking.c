@@ -15,6 +15,7 @@ static nd_ranked ranked(int32_t tp, int32_t micro_batch, double step_s, double p
     entry.layout.micro_batch = micro_batch;
     entry.step_s = step_s;
     entry.peak_bytes = peak_bytes;
+    entry.capacity_bytes = 10.0;
     entry.verdict = verdict;
     return entry;
 }
@@ -43,6 +44,8 @@ static void test_what_does_not_fit_or_has_no_time_comes_last(void)
     nd_objective time = ND_OBJECTIVE_THROUGHPUT;
     expect_before(time, ranked(1, 1, 9.0, 1.0, ND_VERDICT_BORDERLINE), ranked(1, 1, 1.0, 1.0, ND_VERDICT_NO));
     expect_before(time, ranked(1, 1, 1.0, 1.0, ND_VERDICT_BORDERLINE), ranked(1, 1, 2.0, 1.0, ND_VERDICT_FITS));
+    expect_before(time, ranked(1, 1, 9.0, 9.0, ND_VERDICT_BORDERLINE), ranked(1, 1, 1.0, 11.0, ND_VERDICT_BORDERLINE));
+    expect_before(time, ranked(1, 1, 9.0, 11.0, ND_VERDICT_BORDERLINE), ranked(1, 1, 1.0, 12.0, ND_VERDICT_NO));
     expect_before(time, ranked(1, 1, 9.0, 1.0, ND_VERDICT_FITS), ranked(2, 1, (double)NAN, 1.0, ND_VERDICT_FITS));
 }
 
@@ -113,13 +116,34 @@ static void test_a_borderline_plan_does_not_hide_the_safe_one(void)
         nd_ranking_add(&meshes, &found[i]);
         nd_ranking_add(&all, &found[i]);
     }
-    CU_ASSERT_EQUAL_FATAL(nd_ranking_choose(&meshes, &all, 3, out), 3);
+    CU_ASSERT_EQUAL_FATAL(nd_ranking_choose(&meshes, &all, NULL, 3, out), 3);
     CU_ASSERT_EQUAL(out[0].step_s, 1.0);
     CU_ASSERT_EQUAL(out[1].step_s, 2.0);
     CU_ASSERT_EQUAL(out[2].step_s, 3.0);
-    CU_ASSERT_EQUAL_FATAL(nd_ranking_choose(&meshes, &all, 4, out), 4);
+    CU_ASSERT_EQUAL_FATAL(nd_ranking_choose(&meshes, &all, NULL, 4, out), 4);
     CU_ASSERT_EQUAL(out[1].step_s, 1.5); /* a variant of the first mesh, not the pointless 4.0 */
     CU_ASSERT_EQUAL(out[3].step_s, 3.0);
+}
+
+static void test_a_list_of_two_or_more_holds_a_plan_that_surely_fits(void)
+{
+    nd_ranked mesh_entries[2];
+    nd_ranked all_entries[2];
+    nd_ranked out[2];
+    nd_ranking meshes = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, mesh_entries, 2, 0};
+    nd_ranking all = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_EVERY_LAYOUT, all_entries, 2, 0};
+    const nd_ranked fast[] = {ranked(1, 1, 1.0, 9.0, ND_VERDICT_BORDERLINE),
+                              ranked(2, 1, 2.0, 9.0, ND_VERDICT_BORDERLINE)};
+    const nd_ranked safe = ranked(4, 1, 3.0, 5.0, ND_VERDICT_FITS);
+    for (int i = 0; i < 2; i++) {
+        nd_ranking_add(&meshes, &fast[i]);
+        nd_ranking_add(&all, &fast[i]);
+    }
+    CU_ASSERT_EQUAL(nd_ranking_choose(&meshes, &all, &safe, 2, out), 2);
+    CU_ASSERT_EQUAL(out[0].step_s, 1.0);
+    CU_ASSERT_EQUAL(out[1].step_s, 3.0);
+    CU_ASSERT_EQUAL(nd_ranking_choose(&meshes, &all, &safe, 1, out), 1);
+    CU_ASSERT_EQUAL(out[0].step_s, 1.0);
 }
 
 static void test_places_left_go_to_variants(void)
@@ -134,7 +158,7 @@ static void test_places_left_go_to_variants(void)
         nd_ranking_add(&meshes, &entry);
         nd_ranking_add(&all, &entry);
     }
-    CU_ASSERT_EQUAL_FATAL(nd_ranking_choose(&meshes, &all, 4, out), 4);
+    CU_ASSERT_EQUAL_FATAL(nd_ranking_choose(&meshes, &all, NULL, 4, out), 4);
     static const double expected[] = {1.0, 2.0, 3.0, 6.0}; /* the second mesh keeps its place */
     for (int i = 0; i < 4; i++) {
         CU_ASSERT_EQUAL(out[i].step_s, expected[i]);
@@ -174,6 +198,7 @@ int main(void)
         ND_TEST(test_one_entry_per_mesh_and_verdict),
         ND_TEST(test_would_take_agrees_with_add),
         ND_TEST(test_a_borderline_plan_does_not_hide_the_safe_one),
+        ND_TEST(test_a_list_of_two_or_more_holds_a_plan_that_surely_fits),
         ND_TEST(test_places_left_go_to_variants),
         ND_TEST(test_rejections_count_by_rule_and_never_overflow),
         {NULL, NULL},
