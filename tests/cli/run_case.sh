@@ -41,6 +41,10 @@ section() { # FILE NAME: the lines of one section of a golden file
 
 # A new version must not change the goldens.
 version=$("$ndplan_path" --version | awk '{ print $2 }')
+[ -n "$version" ] || {
+    echo "$ndplan_path --version printed no version"
+    exit 1
+}
 for name in stdout stderr; do
     awk -v version="$version" '{
         while ((at = index($0, version)) > 0) {
