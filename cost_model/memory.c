@@ -352,7 +352,7 @@ void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout,
 {
     memset(out, 0, sizeof *out);
     int32_t stages[8];
-    int32_t count = nd_stage_candidates(layout, stages);
+    int32_t count = nd_stage_candidates(context, layout, stages);
     double fixed = context->stack->context_bytes + communicator_bytes(context, layout);
     for (int32_t i = 0; i < count; i++) {
         estimate_stage(context, layout, prices, stages[i], fixed, out);

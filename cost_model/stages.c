@@ -70,19 +70,41 @@ bool nd_reduces_once(const nd_cost_context *context, const nd_layout *layout)
            layout->grad_accum > 1;
 }
 
-int32_t nd_stage_candidates(const nd_layout *layout, int32_t stages[8])
+/* Add `stage` unless it is there or no stage of the pipeline. */
+static int32_t add_stage(int32_t stages[8], int32_t count, int32_t pp, int32_t stage)
+{
+    for (int32_t i = 0; i < count; i++) {
+        if (stages[i] == stage) {
+            return count;
+        }
+    }
+    if (stage >= pp) {
+        return count;
+    }
+    stages[count] = stage;
+    return count + 1;
+}
+
+static int32_t first_stage_with_extra_layer(const nd_cost_context *context, int32_t pp)
+{
+    int64_t extra = context->model->layers % pp;
+    return extra == 0 ? 0 : (int32_t)((pp - extra) / 2);
+}
+
+int32_t nd_stage_candidates(const nd_cost_context *context, const nd_layout *layout, int32_t stages[8])
 {
     int32_t pp = layout->size[ND_AXIS_PP];
     int32_t count = 0;
-    if (pp <= 8) {
-        for (; count < pp; count++) {
-            stages[count] = count;
+    if (context->model->layer_kinds_count == 1) {
+        const int32_t picks[] = {0, 1, first_stage_with_extra_layer(context, pp), pp - 1};
+        for (size_t i = 0; i < sizeof picks / sizeof picks[0]; i++) {
+            count = add_stage(stages, count, pp, picks[i]);
         }
         return count;
     }
     const int32_t picks[] = {0, 1, 2, pp / 4, pp / 2, 3 * pp / 4, pp - 2, pp - 1};
-    for (; count < 8; count++) {
-        stages[count] = picks[count];
+    for (int32_t i = 0; i < 8; i++) {
+        stages[i] = pp <= 8 ? i : picks[i];
     }
-    return count;
+    return pp <= 8 ? pp : 8;
 }

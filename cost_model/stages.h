@@ -17,9 +17,11 @@ double nd_recomputed_frac(const nd_layout *layout);
  * synchronisation off until then (torch.distributed.pipelining stage.py), so whole gradients add up meanwhile. */
 bool nd_reduces_once(const nd_cost_context *context, const nd_layout *layout);
 
-/** Stages worth looking at for an extremum: both ends, their neighbours, the middle; all of them when few.
+/** Stages among which the one with the most memory is. Of equal layers fewer micro-batches are in flight on later
+ * stages, so with one layer kind it is an end, the stage after the first, or the first with an extra layer: exact. With
+ * more kinds all stages when there are at most eight, else eight spread over the pipeline.
  * \return how many were written to `stages` (at most 8) */
-int32_t nd_stage_candidates(const nd_layout *layout, int32_t stages[8]);
+int32_t nd_stage_candidates(const nd_cost_context *context, const nd_layout *layout, int32_t stages[8]);
 
 ND_END_DECLS
 

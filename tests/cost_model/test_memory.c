@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "cost_model/stages.h"
 #include "tests/cost_model/fixture.h"
 
 static fixture fsdp, megatron, ddp, deepspeed, moe;
@@ -126,6 +127,46 @@ static void test_pipeline_keeps_pp_micro_batches_on_the_first_stage(void)
     CU_ASSERT_TRUE(few.activations_bytes < m.activations_bytes);
 }
 
+/* The few stages that are looked at must include the one that all stages together would name. */
+static void test_the_peak_stage_is_found_among_all_stages(void)
+{
+    static fixture f;
+    fixture_make(&f, "llama-3.1-405b", "64x8xh100", "megatron", 8192, 512); /* 126 layers: unequal stages */
+    for (int32_t pp = 2; pp <= 64; pp *= 2) {
+        nd_layout layout = nd_layout_single();
+        nd_memory_breakdown peak;
+        nd_block_prices prices;
+        layout.size[ND_AXIS_PP] = pp;
+        layout.size[ND_AXIS_TP] = 8;
+        layout.size[ND_AXIS_DP_SHARD] = 64 / pp;
+        layout.sharding = ND_SHARDING_ZERO1;
+        layout.sequence_parallel = true;
+        layout.grad_accum = 512 / layout.size[ND_AXIS_DP_SHARD];
+        nd_price_blocks(&f.context, &layout, &prices);
+        nd_estimate_memory(&f.context, &layout, &prices, &peak);
+        int32_t stages[8];
+        int32_t count = nd_stage_candidates(&f.context, &layout, stages);
+        double most = 0.0;
+        for (int32_t stage = 0; stage < pp; stage++) { /* saved activations and weights of every stage */
+            int64_t counts[ND_LAYER_KINDS_MAX];
+            nd_stage_layers(&f.context, &layout, stage, counts);
+            double weights = 6.0 * prices.params_dense[0] * (double)counts[0];
+            double saved = nd_stage_in_flight(&layout, stage) * prices.saved_bytes[0] * (double)counts[0];
+            most = stage > 0 && stage < pp - 1 ? fmax(most, weights + saved) : most;
+        }
+        double seen = 0.0;
+        for (int32_t i = 0; i < count; i++) {
+            int64_t counts[ND_LAYER_KINDS_MAX];
+            nd_stage_layers(&f.context, &layout, stages[i], counts);
+            double weights = 6.0 * prices.params_dense[0] * (double)counts[0];
+            seen = fmax(seen,
+                        weights + nd_stage_in_flight(&layout, stages[i]) * prices.saved_bytes[0] * (double)counts[0]);
+        }
+        CU_ASSERT_TRUE(seen >= most);
+        CU_ASSERT_TRUE(peak.stage >= 0 && peak.stage < pp);
+    }
+}
+
 static void test_terms_add_up_and_phases_bound_the_peak(void)
 {
     const char *const layouts[] = {"dp_shard=16,sharding=zero3", "pp=2,dp_shard=8,sharding=zero1",
@@ -218,6 +259,7 @@ int main(void)
         ND_TEST(test_full_recompute_keeps_the_layer_input_only),
         ND_TEST(test_recompute_modes_are_ordered),
         ND_TEST(test_pipeline_keeps_pp_micro_batches_on_the_first_stage),
+        ND_TEST(test_the_peak_stage_is_found_among_all_stages),
         ND_TEST(test_terms_add_up_and_phases_bound_the_peak),
         ND_TEST(test_expert_parallelism_divides_experts_not_attention),
         ND_TEST(test_lora_trains_adapters_only),
