@@ -82,9 +82,13 @@ static nd_status parse_objective(const nd_options *options, nd_objective *out, n
                    nearest != NULL ? "'?" : "");
 }
 
-static nd_status load_search(const nd_options *options, nd_search_options *out, nd_error *err)
+/* A person reads ten plans; a program looks for the one it has in mind. */
+enum { MACHINE_TOP = 100 };
+
+static nd_status load_search(const nd_options *options, nd_report_format format, nd_search_options *out, nd_error *err)
 {
     nd_search_options search = nd_search_options_default();
+    search.top = format == ND_REPORT_TEXT ? search.top : MACHINE_TOP;
     ND_TRY(parse_objective(options, &search.objective, err));
     if (nd_options_has(options, ND_OPTION_TOP)) {
         int64_t top = 0;
@@ -133,7 +137,7 @@ static nd_status run_suggest(const nd_options *options, int *exit_status, nd_err
     nd_search_options search;
     nd_report_format format = ND_REPORT_TEXT;
     ND_TRY(nd_command_format(options, &format, err));
-    ND_TRY(load_search(options, &search, err));
+    ND_TRY(load_search(options, format, &search, err));
     ND_TRY(nd_inputs_load(options, &inputs, err));
     if (!inputs.global_batch_given) {
         nd_inputs_default_batch(&inputs, inputs.cluster.gpus, "one sequence for each GPU; yours decides accumulation");

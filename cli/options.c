@@ -26,7 +26,7 @@ static const option_row option_table[ND_OPTION_COUNT] = {
     [ND_OPTION_FRAMEWORK] = {"--framework", 0, "F[@VERSION]", "obey this framework's rules and use its stack"},
     [ND_OPTION_STACK] = {"--stack", 0, "S", "the software whose kernels and allocator are priced"},
     [ND_OPTION_CALIBRATION] = {"--calibration", 0, "FILE", "fitted constants instead of the built-in ones"},
-    [ND_OPTION_TOP] = {"--top", 0, "N", "plans to show (10)"},
+    [ND_OPTION_TOP] = {"--top", 0, "N", "plans to show (10; 100 with --json, --csv)"},
     [ND_OPTION_OBJECTIVE] = {"--objective", 0, "GOAL", "throughput (default) or memory"},
     [ND_OPTION_PIN] = {"--pin", 0, "tp=8,cp=1", "only layouts with these values"},
     [ND_OPTION_MAX] = {"--max", 0, "tp=8", "only layouts up to these degrees"},

@@ -1,8 +1,31 @@
-# Every command line shown in docs/CLI.md works: exit status 0, or 1 where the answer is no.
-awk '/^\$ ndplan / { sub(/^\$ ndplan /, ""); line = $0
-                     while (line ~ /\\$/) { sub(/\\$/, "", line); getline more; line = line more }
-                     print line }' "$DATA/../../../docs/CLI.md" >commands
-[ "$(wc -l <commands)" -ge 5 ] || echo "too few commands found"
-while read -r arguments; do
-    ndplan $arguments >/dev/null || [ $? -eq 1 ] || echo "failed: ndplan $arguments"
-done <commands
+# Every command line shown in the documents works, and its output has the lines that are shown: figures are masked, since
+# they follow the calibrations, and a line "..." leaves lines out to the end of the block.
+for document in README.md docs/CLI.md; do
+    # one file per block: its command on the first line, then what is shown of its output
+    awk -v document="$(basename "$document" .md)" '
+        /^```/ { inside = !inside; file = ""; next }
+        inside && /^\$ ndplan / {
+            sub(/^\$ ndplan /, "")
+            while (/\\$/) { sub(/\\$/, ""); line = $0; getline; sub(/^ +/, ""); $0 = line $0 }
+            file = document "." ++count ".block"
+        }
+        inside && file != "" { print >file }
+    ' "$DATA/../../../$document"
+done
+mask() {
+    sed -E 's/[0-9][0-9.,]*/0/g; s/ (us|ms|s):/ s:/; s/ +/ /g; s/^ //; s/ $//'
+}
+blocks=0
+for block in *.block; do
+    arguments=$(head -n 1 "$block")
+    blocks=$((blocks + 1))
+    # shellcheck disable=SC2086 # a list of words
+    ndplan $arguments >out 2>/dev/null || [ $? -eq 1 ] || echo "failed: ndplan $arguments"
+    tail -n +2 "$block" | sed '/^\.\.\.$/,$d' | mask >expected
+    mask <out | head -n "$(wc -l <expected)" >actual
+    cmp -s expected actual || {
+        echo "$block: ndplan $arguments"
+        diff expected actual
+    }
+done
+[ "$blocks" -ge 8 ] || echo "only $blocks blocks found"
