@@ -1,9 +1,11 @@
 /* ndplan_accuracy RUNS.csv [CALIBRATION.json]: predicts every row and prints errors by source (the prefix of the id).
+ * ND_ACCURACY_ROWS=1 prints every row, ND_ACCURACY_SVG=FILE draws docs/accuracy.svg.
  * A measuring program, not a test: tests/cost_model/test_published.c holds the bounds. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/cost_model/accuracy_svg.h"
 #include "tests/cost_model/published.h"
 
 enum { ROWS_MAX = 4096, SOURCES_MAX = 64 };
@@ -89,6 +91,8 @@ int main(int argc, char **argv)
     static nd_published_run run;
     static nd_cost_context context;
     static result rows[ROWS_MAX];
+    static nd_accuracy_point points[ROWS_MAX];
+    int points_count = 0;
     static nd_calibration own;
     nd_error err;
     char why[256];
@@ -120,11 +124,22 @@ int main(int argc, char **argv)
         r->time_error = run.step_s > 0.0 ? estimate.time.step_s / run.step_s - 1.0 : nan("");
         r->memory_error =
             run.peak_bytes > 0.0 ? nd_published_memory(&run, &estimate.memory) / run.peak_bytes - 1.0 : nan("");
+        if (run.step_s > 0.0) {
+            nd_accuracy_point *point = &points[points_count++];
+            (void)snprintf(point->source, sizeof point->source, "%.2s", run.id);
+            point->measured_s = run.step_s;
+            point->predicted_s = estimate.time.step_s;
+        }
         if (verbose) {
             print_row(&run, &estimate, r);
         }
     }
     (void)fclose(csv);
     print_by_source(rows, count);
+    FILE *svg = getenv("ND_ACCURACY_SVG") != NULL ? fopen(getenv("ND_ACCURACY_SVG"), "w") : NULL;
+    if (svg != NULL) {
+        nd_accuracy_svg(svg, points, points_count);
+        (void)fclose(svg);
+    }
     return count > 0 ? 0 : 1;
 }
