@@ -59,7 +59,8 @@ static void find_needed_rates(nd_comm_breakdown *out)
     for (int32_t i = 0; i < out->count; i++) {
         nd_comm_line *line = &out->lines[i];
         double hidden = line->total_s - line->exposed_s;
-        if (line->exposed_s > 0.0 && hidden > 0.0) {
+        /* what is all exposed differs from its total by rounding only */
+        if (line->exposed_s > 0.0 && hidden > 1e-9 * line->total_s) {
             double moved =
                 line->calls_per_step * line->bytes * nd_collective_factor(line->collective, line->group.ranks);
             line->needed_bytes_per_s = moved / hidden;

@@ -66,6 +66,8 @@ typedef struct candidate {
 } candidate;
 
 /* The largest part of the step in the words that users think in. */
+enum { FIRST_COMMUNICATION = 3, LAST_COMMUNICATION = 7 }; /* in the table below */
+
 static const char *name_bound(const nd_time_breakdown *time)
 {
     const candidate candidates[] = {
@@ -81,8 +83,11 @@ static const char *name_bound(const nd_time_breakdown *time)
         {"host", time->host_s},
         {"offload", time->offload_s},
     };
-    const candidate *largest = &candidates[0];
-    for (size_t i = 1; i < sizeof candidates / sizeof candidates[0]; i++) {
+    /* communication that outweighs the matrix work bounds the step, on whichever axis most of it is */
+    size_t first = time->exposed_comm_s > candidates[0].seconds ? FIRST_COMMUNICATION : 0;
+    size_t last = first > 0 ? LAST_COMMUNICATION : sizeof candidates / sizeof candidates[0] - 1;
+    const candidate *largest = &candidates[first];
+    for (size_t i = first + 1; i <= last; i++) {
         largest = candidates[i].seconds > largest->seconds ? &candidates[i] : largest;
     }
     return largest->name;

@@ -57,7 +57,7 @@ static bool context_parallel(const nd_model_spec *model, const nd_layout *layout
                   "%s runs context parallelism by ring-flash-attention: cp_method=ulysses is not available (cp=%" PRId32
                   ")",
                   name, cp);
-        return nd_refuse_nearest(refusal, "cp_method=ring");
+        return nd_refuse_nearest(refusal, "cp_method=ring or cp_method=allgather");
     }
     if (train->attention == ND_ATTENTION_MATH) {
         nd_refuse(rule, refusal, "axolotl.cp-attention",
@@ -105,7 +105,7 @@ static bool recompute(const nd_model_spec *model, const nd_layout *layout, const
         return true;
     }
     nd_refuse(rule, refusal, "axolotl.recompute",
-              "%s checkpoints all layers or none: recompute=every:%" PRId32 " cannot be asked for", name,
+              "%s checkpoints all layers, none, or by operation: recompute=every:%" PRId32 " cannot be asked for", name,
               layout->recompute_every);
     return nd_refuse_nearest(refusal, "recompute=selective or recompute=full");
 }

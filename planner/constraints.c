@@ -145,9 +145,8 @@ bool nd_rules_memory_modes(const nd_cost_context *context, const nd_layout *layo
 bool nd_layout_allowed(const nd_cost_context *context, const nd_framework *framework, const nd_layout *layout,
                        const char **rule, nd_refusal *refusal)
 {
-    /* a user who named a framework knows its rules rather than the abilities of its stack */
-    return nd_rules_shape(context, layout, rule, refusal) &&
-           (framework == NULL || framework->allows(context->model, layout, context->train, rule, refusal)) &&
-           nd_rules_block(context, layout, rule, refusal) && nd_rules_memory_modes(context, layout, rule, refusal) &&
-           nd_rules_pipeline(context, layout, rule, refusal) && nd_rules_data(context, layout, rule, refusal);
+    return nd_rules_shape(context, layout, rule, refusal) && nd_rules_block(context, layout, rule, refusal) &&
+           nd_rules_memory_modes(context, layout, rule, refusal) && nd_rules_pipeline(context, layout, rule, refusal) &&
+           nd_rules_data(context, layout, rule, refusal) &&
+           (framework == NULL || framework->allows(context->model, layout, context->train, rule, refusal));
 }

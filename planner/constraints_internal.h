@@ -1,6 +1,6 @@
 /** The hard rules in groups, so that a search checks each group once per loop level.
  *
- * nd_layout_allowed() runs the groups in this order, the framework's rules after the shape. A group looks only at what
+ * nd_layout_allowed() runs the groups in this order and then the framework's rules. A group looks only at what
  * is named here, which is what lets a search count everything below a broken rule without looking at it.
  */
 #ifndef ND_PLANNER_CONSTRAINTS_INTERNAL_H

@@ -104,9 +104,22 @@ static double least_step_s(const walk *w)
     return rounding_slack * (double)w->layout.grad_accum * share_s;
 }
 
+static int axes_above_one(const nd_layout *layout)
+{
+    int count = layout->ep > 1;
+    for (int axis = 0; axis < ND_AXIS_COUNT; axis++) {
+        count += layout->size[axis] > 1;
+    }
+    return count;
+}
+
+/* Least memory; among equals within 2 % the layout that uses fewer axes, since every axis looks like advice. */
 static void note_closest(walk *w, double peak_bytes)
 {
-    if (w->fitting + w->unfit == 0 || peak_bytes < w->closest_peak_bytes) {
+    int simpler = axes_above_one(&w->closest) - axes_above_one(&w->layout);
+    bool first = w->fitting + w->unfit == 0;
+    if (first || peak_bytes < 0.98 * w->closest_peak_bytes ||
+        (simpler >= 0 && peak_bytes < (simpler > 0 ? 1.02 : 1.0) * w->closest_peak_bytes)) {
         w->closest_peak_bytes = peak_bytes;
         w->closest = w->layout;
     }

@@ -1,34 +1,5 @@
-/* Attention half of a layer: norm, projections, rotary, core, output projection, residual.
- * Traffic counts are per element of the residual stream (u = T x hidden) and of q, k, v; docs/MODEL.md,
- * "Element-wise traffic": fused and eager counts, forward and backward. */
+/* Attention half of a layer: norm, projections, rotary, core, output projection, residual. */
 #include "program/block_internal.h"
-
-typedef struct traffic {
-    double residual;   /* reads and writes of u around one norm and residual */
-    double extra_norm; /* of u for each norm beyond one per half */
-    double rotary;     /* of q and k */
-    int32_t kernels;
-} traffic;
-
-static traffic attention_traffic(const nd_block_builder *builder)
-{
-    bool backward = builder->pass == ND_PASS_BACKWARD;
-    if (builder->style->fused_elementwise) {
-        return backward ? (traffic){5.5, 3.0, 2.0, 5} : (traffic){3.5, 2.0, 2.0, 4};
-    }
-    return backward ? (traffic){8.5, 4.0, 3.0, 15} : (traffic){6.0, 3.0, 3.0, 11};
-}
-
-static void residual_traffic(nd_block_builder *builder, const char *name)
-{
-    traffic t = attention_traffic(builder);
-    double elements = (double)builder->tokens * (double)builder->model->hidden / (double)builder->residual_split;
-    double norms = (double)builder->model->norms_per_layer / 2.0;
-    double passes = t.residual + (norms > 1.0 ? (norms - 1.0) * t.extra_norm : 0.0);
-    nd_builder_elementwise(builder, name, passes * elements * builder->element_bytes, t.kernels);
-    /* input and output of the norm; per-op selective checkpointing keeps the input only */
-    nd_builder_keep(builder, 2.0 * elements * builder->element_bytes, 0.5);
-}
 
 static void project_gqa(nd_block_builder *builder)
 {
@@ -74,7 +45,7 @@ static void rotary(nd_block_builder *builder)
     const nd_model_spec *model = builder->model;
     int64_t heads = nd_block_heads(model, builder->layout);
     int64_t kv_heads = model->attention == ND_ATTENTION_MLA ? heads : nd_block_kv_heads(model, builder->layout);
-    double passes = attention_traffic(builder).rotary + (model->qk_norm == ND_QK_NORM_NONE ? 0.0 : 2.0);
+    double passes = nd_builder_traffic(builder).rotary + (model->qk_norm == ND_QK_NORM_NONE ? 0.0 : 2.0);
     double elements = (double)builder->tokens * (double)(heads + kv_heads) * (double)nd_model_qk_dim(model);
     nd_builder_elementwise(builder, "rotary", passes * elements * builder->element_bytes, 1);
 }
@@ -197,7 +168,7 @@ static void core(nd_block_builder *builder)
 void nd_builder_attention(nd_block_builder *builder)
 {
     const nd_model_spec *model = builder->model;
-    residual_traffic(builder, "norm, residual");
+    nd_builder_residual(builder);
     nd_builder_tp_enter(builder);
     if (model->attention == ND_ATTENTION_MLA) {
         project_mla(builder);

@@ -1,23 +1,6 @@
 /* Feed-forward half of a layer: dense, or routed experts with an optional shared expert. */
 #include "program/block_internal.h"
 
-typedef struct ffn_traffic {
-    double residual;   /* of u around the norm and the residual */
-    double extra_norm; /* of u for each norm beyond one per half */
-    double activation; /* of the widest activation, per matrix that feeds it */
-    double permute;    /* of the routed rows */
-    int32_t kernels;
-} ffn_traffic;
-
-static ffn_traffic traffic_of(const nd_block_builder *builder)
-{
-    bool backward = builder->pass == ND_PASS_BACKWARD;
-    if (builder->style->fused_elementwise) {
-        return backward ? (ffn_traffic){5.5, 3.0, 5.0 / 3.0, 6.0, 5} : (ffn_traffic){3.5, 2.0, 1.0, 4.0, 4};
-    }
-    return backward ? (ffn_traffic){8.5, 4.0, 3.0, 6.0, 15} : (ffn_traffic){6.0, 3.0, 2.2, 4.0, 11};
-}
-
 static bool gated(const nd_model_spec *model)
 {
     return nd_ffn_matrices(model->ffn) == 3;
@@ -45,16 +28,6 @@ static routing route(const nd_block_builder *builder)
     return r;
 }
 
-static void residual(nd_block_builder *builder)
-{
-    ffn_traffic t = traffic_of(builder);
-    double elements = (double)builder->tokens * (double)builder->model->hidden / (double)builder->residual_split;
-    double norms = (double)builder->model->norms_per_layer / 2.0;
-    double passes = t.residual + (norms > 1.0 ? (norms - 1.0) * t.extra_norm : 0.0);
-    nd_builder_elementwise(builder, "norm, residual", passes * elements * builder->element_bytes, t.kernels);
-    nd_builder_keep(builder, 2.0 * elements * builder->element_bytes, 0.5);
-}
-
 /* up (and gate), activation, down of `rows` rows with `inner` columns, `groups` times. */
 static void mlp(nd_block_builder *builder, int64_t rows, int64_t inner, int64_t groups, bool routed)
 {
@@ -70,7 +43,7 @@ static void mlp(nd_block_builder *builder, int64_t rows, int64_t inner, int64_t 
                                             .fp8 = true,
                                             .frozen_adapter = routed});
     nd_builder_keep(builder, (double)up_matrices * columns * builder->element_bytes, 0.5);
-    double traffic = traffic_of(builder).activation * (double)(up_matrices + 1) * columns;
+    double traffic = nd_builder_traffic(builder).activation * (double)(up_matrices + 1) * columns;
     nd_builder_elementwise(builder, "activation", traffic * builder->element_bytes, 1);
     nd_builder_keep(builder, columns * builder->element_bytes, 0.0);
     nd_builder_matrix(builder, &(nd_matrix){.name = routed ? "expert_down" : "ffn_down",
@@ -105,8 +78,9 @@ static void experts(nd_block_builder *builder)
                                             .groups = 1,
                                             .frozen_adapter = true});
     /* router probabilities are fp32 and kept twice: before and after the softmax */
-    nd_builder_elementwise(builder, "route, permute",
-                           traffic_of(builder).permute * rows_bytes + 4.0 * (double)(builder->tokens * m->experts), 6);
+    nd_builder_elementwise(
+        builder, "route, permute",
+        nd_builder_traffic(builder).permute * rows_bytes + 4.0 * (double)(builder->tokens * m->experts), 6);
     nd_builder_keep(builder, 8.0 * (double)(builder->tokens * m->experts), 1.0);
     dispatch_or_combine(builder, "ep all-to-all (dispatch)", &r);
     mlp(builder, r.rows_per_expert, r.inner, r.groups, true);
@@ -121,7 +95,7 @@ void nd_builder_ffn(nd_block_builder *builder)
     /* routed experts under expert parallelism take the sequence shards as they are */
     bool over_tp = !moe || builder->layout->ep == 1 || m->shared_ffn_hidden > 0;
     int64_t dense = moe ? m->shared_ffn_hidden : m->ffn_hidden;
-    residual(builder);
+    nd_builder_residual(builder);
     if (over_tp) {
         nd_builder_tp_enter(builder);
     }

@@ -45,6 +45,19 @@ void nd_builder_tp_leave(nd_block_builder *builder);
  * under per-op selective checkpointing; core-attention selective keeps everything but what says so. */
 void nd_builder_keep(nd_block_builder *builder, double bytes, double selective_frac);
 
+/** Memory passes of the element-wise work of half a layer in one pass. */
+typedef struct nd_traffic {
+    double residual;   /* of the residual stream around one norm and the residual sum */
+    double extra_norm; /* of the residual stream for each norm beyond one per half */
+    double rotary;     /* of queries and keys */
+    double activation; /* of the widest activation, per matrix that feeds it or is fed by it */
+    double permute;    /* of the routed rows */
+    int32_t kernels;
+} nd_traffic;
+nd_traffic nd_builder_traffic(const nd_block_builder *builder);
+/** Norm and residual of half a layer: traffic, and what they save. */
+void nd_builder_residual(nd_block_builder *builder);
+
 void nd_builder_attention(nd_block_builder *builder);
 void nd_builder_ffn(nd_block_builder *builder);
 void nd_builder_embedding(nd_block_builder *builder);

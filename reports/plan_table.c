@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "reports/advice.h"
 #include "reports/format.h"
 #include "reports/rejections.h"
 #include "reports/terms.h"
@@ -289,10 +290,9 @@ static void print_reason(FILE *stream, const nd_report_context *context, const n
     double first_s = nd_time_term(&first->time, term);
     double second_s = nd_time_term(&second->time, term);
     nd_report_paragraph(stream, &context->style, 0, 2,
-                        "#1 before #2: its step is %s %% (%s) shorter; the largest difference is %s: %s against %s%s.",
+                        "#1 before #2: its step is %s %% (%s) shorter; it gains most in %s: %s against %s.",
                         nd_format_percent(ahead_s / second->time.step_s).text, nd_format_seconds(ahead_s).text,
-                        term->label, nd_format_seconds(first_s).text, nd_format_seconds(second_s).text,
-                        first_s > second_s ? ", which the other terms more than make up for" : "");
+                        term->label, nd_format_seconds(first_s).text, nd_format_seconds(second_s).text);
     if (second->time.step_low_s < first->time.step_s) {
         nd_report_paragraph(stream, &context->style, 0, 2,
                             "That is within the model's uncertainty: measure both when it matters.");
@@ -351,6 +351,25 @@ static const nd_term *largest_memory_term(const nd_memory_breakdown *memory)
     return largest;
 }
 
+/* Each change was tried; what is not listed does not suffice alone. */
+static void print_advice(FILE *stream, const nd_report_context *context, const nd_layout *layout)
+{
+    nd_advice advice[ND_ADVICE_MAX];
+    int32_t count = nd_advice_find(context->cost, context->framework, layout, advice);
+    if (count == 0) {
+        nd_report_paragraph(
+            stream, &context->style, 2, 2,
+            "Neither an 8-bit optimizer, half the sequence, offload, more nodes nor LoRA alone makes this "
+            "layout fit; --all ranks the layouts that do not fit.");
+        return;
+    }
+    nd_report_paragraph(stream, &context->style, 2, 2, "What makes this layout fit, each alone:");
+    for (int32_t i = 0; i < count; i++) {
+        nd_report_paragraph(stream, &context->style, 4, 6, "%s: %s GiB, %s", advice[i].change,
+                            nd_format_gib(advice[i].memory.peak_bytes).text, nd_verdict_name(advice[i].memory.verdict));
+    }
+}
+
 static void print_nothing(FILE *stream, const nd_report_context *context, const nd_plan_list *list)
 {
     const nd_cluster_spec *cluster = context->cost->cluster;
@@ -374,9 +393,7 @@ static void print_nothing(FILE *stream, const nd_report_context *context, const 
                         nd_format_gib(memory->capacity_bytes).text,
                         nd_format_gib(fmax(0.0, memory->peak_bytes - memory->capacity_bytes)).text, largest->label,
                         nd_format_gib(nd_memory_term(memory, largest)).text);
-    nd_report_paragraph(stream, &context->style, 2, 2,
-                        "What can help: more GPUs (--cluster), a shorter --seq-len, --optimizer adamw-8bit, --lora "
-                        "r=16,bits=4; --all ranks the layouts that do not fit.");
+    print_advice(stream, context, &list->closest.layout);
 }
 
 nd_status nd_report_plans(FILE *stream, const nd_report_context *context, const nd_plan_list *list,

@@ -66,7 +66,7 @@ const nd_term *nd_time_terms_largest_difference(const nd_time_breakdown *a, cons
     double most_s = least_s;
     for (const nd_term *term = nd_time_terms; term->key != NULL; term++) {
         bool has_parts = !term->part && (term + 1)->key != NULL && (term + 1)->part;
-        double difference_s = fabs(nd_time_term(a, term) - nd_time_term(b, term));
+        double difference_s = nd_time_term(b, term) - nd_time_term(a, term);
         if (!has_parts && difference_s > most_s) {
             largest = term;
             most_s = difference_s;

@@ -22,8 +22,8 @@ extern const nd_term nd_time_terms[];   /* of nd_time_breakdown; those that are 
 double nd_memory_term(const nd_memory_breakdown *memory, const nd_term *term);
 double nd_time_term(const nd_time_breakdown *time, const nd_term *term);
 
-/** The finest time term (a part, or a term without parts) in which `a` and `b` differ most.
- * \return NULL when they differ in none by more than `least_s`. */
+/** The finest time term (a part, or a term without parts) in which `a` is ahead of `b` most.
+ * \return NULL when it is ahead in none by more than `least_s`. */
 const nd_term *nd_time_terms_largest_difference(const nd_time_breakdown *a, const nd_time_breakdown *b, double least_s);
 
 ND_END_DECLS

@@ -23,7 +23,7 @@ static void test_the_first_plan_is_explained_by_the_term_that_differs_most(void)
     print(&f, &out);
     /* 0.25 of 1.5 s */
     ND_ASSERT_CONTAINS(out.text, "#1 before #2: its step is 16.7 % (250 ms) shorter");
-    ND_ASSERT_CONTAINS(out.text, "tensor parallel: 250 ms");
+    ND_ASSERT_CONTAINS(out.text, "parallel: 250 ms against 500 ms");
     capture_free(&out);
 }
 
