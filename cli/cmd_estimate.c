@@ -211,8 +211,8 @@ static nd_status run_estimate(const nd_options *options, int *exit_status, nd_er
     };
     nd_refusal refusal = {0};
     /* a user who named a framework wants its rule rather than what its stack cannot do */
-    bool allowed = inputs.framework == NULL ||
-                   inputs.framework->allows(&inputs.model, &layout, &inputs.train, NULL, &refusal);
+    bool allowed =
+        inputs.framework == NULL || inputs.framework->allows(&inputs.model, &layout, &inputs.train, NULL, &refusal);
     if (!allowed || !nd_layout_allowed(&inputs.cost, inputs.framework, &layout, NULL, &refusal)) {
         print_illegal(&context, &layout, &refusal, format);
         *exit_status = ND_EXIT_NO;
