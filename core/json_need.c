@@ -8,6 +8,7 @@ enum {
     HINT_MEMBERS_MAX = 512, /* in larger objects nobody looks for a misspelt key */
     HINT_KEY_MIN = 4,       /* shorter keys are near to anything */
     HINT_SHOWN_MAX = 64,
+    HINT_EDITS_MAX = 2,
 };
 
 /* A present key that is a misspelling of `key`, or NULL. */
@@ -17,7 +18,8 @@ static const char *misspelled(nd_json object, const char *key)
     for (size_t i = 0; i < count && count <= HINT_MEMBERS_MAX && strlen(key) >= HINT_KEY_MIN; i++) {
         nd_json value;
         const char *present = nd_json_member(object, i, &value);
-        if (strlen(present) < HINT_SHOWN_MAX && nd_text_distance(key, present, 2) <= (int)strlen(key) / HINT_KEY_MIN) {
+        int edits = nd_text_distance(key, present, HINT_EDITS_MAX); /* one more means too far */
+        if (strlen(present) < HINT_SHOWN_MAX && edits <= HINT_EDITS_MAX && edits <= (int)strlen(key) / HINT_KEY_MIN) {
             return present;
         }
     }

@@ -51,6 +51,10 @@ static nd_status parse_figures(nd_json object, nd_gpu_spec *gpu, nd_error *err)
     ND_TRY(nd_figure_int(object, "memory_bytes", memory_min, memory_max, &gpu->memory_bytes, NULL, 0, err));
     ND_TRY(nd_figure_double(object, "hbm_bytes_per_s", rate_min, rate_max, &gpu->hbm_bytes_per_s, NULL, 0, err));
     ND_TRY(nd_figure_double(object, "nvlink_bytes_per_s", 0.0, rate_max, &gpu->nvlink_bytes_per_s, NULL, 0, err));
+    if (gpu->nvlink_bytes_per_s > 0.0 && gpu->nvlink_bytes_per_s < rate_min) {
+        return nd_json_fail(object, err, "'nvlink_bytes_per_s' must be 0 (none) or at least %g, got %g", rate_min,
+                            gpu->nvlink_bytes_per_s);
+    }
     ND_TRY(nd_figure_double(object, "pcie_bytes_per_s", rate_min, rate_max, &gpu->pcie_bytes_per_s, NULL, 0, err));
     ND_TRY(nd_figure_int(object, "sm_count", 1, 100000, &gpu->sm_count, NULL, 0, err));
     ND_TRY(nd_figure_double(object, "power_w", 0.0, 1e5, &gpu->power_w, NULL, 0, err));
