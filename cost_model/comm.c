@@ -5,7 +5,6 @@
 #include "cost_model/collectives.h"
 #include "cost_model/data_parallel.h"
 #include "cost_model/estimate.h"
-#include "cost_model/price.h"
 #include "cost_model/stages.h"
 
 typedef struct table {
@@ -104,7 +103,7 @@ static void add_model_parts(const table *t, const nd_block_prices *prices, int32
                             const int64_t counts[ND_LAYER_KINDS_MAX])
 {
     double m = (double)t->layout->grad_accum;
-    double rerun = t->layout->recompute == ND_RECOMPUTE_SELECTIVE ? 1.0 : nd_recomputed_frac(t->layout);
+    double rerun = nd_rerun_frac(t->layout);
     for (int32_t kind = 0; kind < (int32_t)t->context->model->layer_kinds_count; kind++) {
         double times = m * (double)counts[kind];
         double ring = ring_exposed_frac(&prices->layer[kind]);
@@ -224,11 +223,9 @@ static void add_data_parallel(const table *t, const nd_block_prices *prices, int
 {
     const nd_layout *layout = t->layout;
     int32_t first = t->out->count;
-    bool by_layer =
-        layout->sharding == ND_SHARDING_ZERO3 || (t->context->stack->fsdp && layout->sharding == ND_SHARDING_ZERO2);
     double ends = (stage == 0 ? prices->params_embedding : 0.0) +
                   (stage == layout->size[ND_AXIS_PP] - 1 ? prices->params_head : 0.0);
-    if (by_layer) {
+    if (nd_dp_by_layer(t->context, layout)) {
         add_units_by_layer(t, prices, ends, counts);
     } else {
         add_whole(t, prices, ends, counts);
@@ -238,12 +235,9 @@ static void add_data_parallel(const table *t, const nd_block_prices *prices, int
 
 static void add_pipeline(const table *t)
 {
-    const nd_layout *layout = t->layout;
-    double split = layout->sequence_parallel ? (double)layout->size[ND_AXIS_TP] : 1.0;
-    double bytes = nd_block_tokens(layout, t->context->train) * (double)t->context->model->hidden *
-                   (double)nd_dtype_compute_bytes(t->context->train->precision) / split;
-    double calls = 2.0 * (double)layout->grad_accum * (double)layout->vpp;
-    add_calls(t, "pipeline send", ND_SEND_RECV, ND_GROUP_PP, bytes, calls, t->context->stack->overlaps_pp ? 0.3 : 1.0);
+    double calls = 2.0 * (double)t->layout->grad_accum * (double)t->layout->vpp;
+    add_calls(t, "pipeline send", ND_SEND_RECV, ND_GROUP_PP, nd_stage_send_bytes(t->context, t->layout), calls,
+              nd_stage_send_visible_frac(t->context));
 }
 
 void nd_estimate_comm(const nd_cost_context *context, const nd_layout *layout, nd_comm_breakdown *out)

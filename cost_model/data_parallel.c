@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "cost_model/price.h"
 #include "cost_model/stages.h"
 
 /* Gradient buckets close late and the last one has nothing to hide behind: the part of a pass that can hide traffic. */
@@ -113,16 +114,11 @@ static void add_hidden(const pressure *p, const nd_dp_unit *unit, double gathers
     cost->pressure_s += hidden * (p->shard * dense + p->expert * expert + p->replicate * replicate) / total;
 }
 
-static double pass_s(const nd_part_price *price, nd_pass pass)
-{
-    return price->gemm_s[pass] + price->attention_s[pass] + price->elementwise_s[pass];
-}
-
 /* Seconds that one unit takes in the backward pass, re-run forward included. */
 static double backward_s(const nd_layout *layout, const nd_part_price *price)
 {
-    double frac = layout->recompute == ND_RECOMPUTE_SELECTIVE ? 1.0 : nd_recomputed_frac(layout);
-    return pass_s(price, ND_PASS_BACKWARD) + frac * pass_s(price, ND_PASS_RECOMPUTE);
+    double frac = nd_rerun_frac(layout);
+    return nd_part_compute_s(price, ND_PASS_BACKWARD) + frac * nd_part_compute_s(price, ND_PASS_RECOMPUTE);
 }
 
 /* FSDP2 averages across replicas in every micro-batch that reduces; other stacks add up their shards and do it once.
@@ -142,7 +138,7 @@ static void add_fsdp_layer(const nd_cost_context *context, const nd_layout *layo
     double expert = prices->params_expert[kind];
     nd_dp_unit unit =
         nd_dp_price(context, layout, dense, expert, lora ? prices->params_lora[kind] : dense, lora ? 0.0 : expert);
-    double forward = pass_s(&prices->layer[kind], ND_PASS_FORWARD);
+    double forward = nd_part_compute_s(&prices->layer[kind], ND_PASS_FORWARD);
     double backward = backward_s(layout, &prices->layer[kind]);
     double micro_batches = (double)layout->grad_accum;
     double forwards = reshards ? micro_batches : 1.0; /* forward passes that gather */
@@ -201,7 +197,7 @@ static void add_whole(const nd_cost_context *context, const nd_layout *layout, c
         dense += layers * prices->params_dense[kind];
         expert += layers * prices->params_expert[kind];
         trained += layers * prices->params_lora[kind];
-        forward += layers * pass_s(&prices->layer[kind], ND_PASS_FORWARD);
+        forward += layers * nd_part_compute_s(&prices->layer[kind], ND_PASS_FORWARD);
         backward += layers * backward_s(layout, &prices->layer[kind]);
     }
     nd_dp_unit unit = nd_dp_price(context, layout, dense, expert, lora ? trained : dense, lora ? 0.0 : expert);
@@ -218,6 +214,11 @@ static void add_whole(const nd_cost_context *context, const nd_layout *layout, c
     add_hidden(p, &unit, gathers_weights ? 1.0 : 0.0, reductions, hidden, cost);
 }
 
+bool nd_dp_by_layer(const nd_cost_context *context, const nd_layout *layout)
+{
+    return layout->sharding == ND_SHARDING_ZERO3 || (context->stack->fsdp && layout->sharding == ND_SHARDING_ZERO2);
+}
+
 nd_dp_cost nd_dp_cost_of_stage(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                                int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX])
 {
@@ -227,9 +228,7 @@ nd_dp_cost nd_dp_cost_of_stage(const nd_cost_context *context, const nd_layout *
         return cost;
     }
     pressure p = press(context, layout);
-    bool by_layer =
-        layout->sharding == ND_SHARDING_ZERO3 || (context->stack->fsdp && layout->sharding == ND_SHARDING_ZERO2);
-    if (by_layer) {
+    if (nd_dp_by_layer(context, layout)) {
         for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
             if (counts[kind] > 0) {
                 add_fsdp_layer(context, layout, prices, &p, kind, (double)counts[kind], &cost);

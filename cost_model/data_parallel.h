@@ -31,6 +31,9 @@ double nd_dp_reduce_bytes(const nd_cost_context *context);
 nd_dp_unit nd_dp_price(const nd_cost_context *context, const nd_layout *layout, double dense, double expert,
                        double trained_dense, double trained_expert);
 
+/** Whether weights or gradients travel layer by layer (FSDP) rather than whole, once a step. */
+bool nd_dp_by_layer(const nd_cost_context *context, const nd_layout *layout);
+
 /** What the stage with these layer counts adds to the step. */
 nd_dp_cost nd_dp_cost_of_stage(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                                int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX]);

@@ -98,7 +98,7 @@ static double recompute_flops_per_token(const nd_cost_context *context, const nd
                                         const nd_block_prices *prices)
 {
     const nd_model_spec *model = context->model;
-    double recomputed = layout->recompute == ND_RECOMPUTE_SELECTIVE ? 1.0 : nd_recomputed_frac(layout);
+    double recomputed = nd_rerun_frac(layout);
     double flops = 0.0;
     for (int64_t kind = 0; kind < model->layer_kinds_count; kind++) {
         flops += (double)model->layer_kinds[kind].layers * prices->layer[kind].recompute_flops;

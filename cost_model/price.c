@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "cost_model/collectives.h"
+#include "cost_model/kernels.h"
+
 /* Zig-zag ring attention runs its blocks at 85 % of the whole kernel's rate forward and 90 % over forward and
  * backward (zhuzilin/ring-flash-attention README). */
 static const double ring_attention_frac[2] = {0.85, 0.90};
@@ -150,8 +153,13 @@ void nd_price_blocks(const nd_cost_context *context, const nd_layout *layout, nd
     count_params(context, layout, out);
 }
 
-double nd_price_collective_s(const nd_cost_context *context, const nd_layout *layout, const nd_op *op)
+double nd_part_compute_s(const nd_part_price *price, nd_pass pass)
 {
-    nd_group_placement place = nd_group_place(context->cluster, context->calibration, nd_mesh_group(layout, op->group));
-    return (double)op->repeats * nd_collective_s(&place, op->collective, op->bytes);
+    return price->gemm_s[pass] + price->attention_s[pass] + price->elementwise_s[pass];
+}
+
+double nd_part_pass_s(const nd_part_price *price, nd_pass pass)
+{
+    return nd_part_compute_s(price, pass) + price->exposed_tp_s[pass] + price->exposed_cp_s[pass] +
+           price->exposed_ep_s[pass];
 }

@@ -1,16 +1,16 @@
-/** Placement of the groups of a layout, and the price of lists of operations. Private building blocks of the
- * estimate. docs/MODEL.md, "Step time". */
+/** Reading the price of a model part. docs/MODEL.md, "Step time". */
 #ifndef ND_COST_MODEL_PRICE_H
 #define ND_COST_MODEL_PRICE_H
 
-#include "cost_model/collectives.h"
 #include "cost_model/estimate.h"
-#include "cost_model/kernels.h"
 
 ND_BEGIN_DECLS
 
-/** Seconds of a collective op (all its repeats). */
-double nd_price_collective_s(const nd_cost_context *context, const nd_layout *layout, const nd_op *op);
+/** Seconds of the kernels of one pass. */
+double nd_part_compute_s(const nd_part_price *price, nd_pass pass);
+
+/** Seconds of one pass: its kernels and the communication that they do not hide. */
+double nd_part_pass_s(const nd_part_price *price, nd_pass pass);
 
 ND_END_DECLS
 

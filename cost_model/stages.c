@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* Share of a pipeline transfer that stays visible when sends overlap compute. */
+static const double overlapped_send_frac = 0.3;
+
 /* First layer of chunk `chunk` of `chunks`. The remainder goes to the chunks in the middle. */
 static int64_t chunk_start(int64_t layers, int64_t chunks, int64_t chunk)
 {
@@ -62,6 +65,23 @@ double nd_recomputed_frac(const nd_layout *layout)
         break;
     }
     return 0.0;
+}
+
+double nd_rerun_frac(const nd_layout *layout)
+{
+    return layout->recompute == ND_RECOMPUTE_SELECTIVE ? 1.0 : nd_recomputed_frac(layout);
+}
+
+double nd_stage_send_bytes(const nd_cost_context *context, const nd_layout *layout)
+{
+    double split = layout->sequence_parallel ? (double)layout->size[ND_AXIS_TP] : 1.0;
+    return nd_block_tokens(layout, context->train) * (double)context->model->hidden *
+           (double)nd_dtype_compute_bytes(context->train->precision) / split;
+}
+
+double nd_stage_send_visible_frac(const nd_cost_context *context)
+{
+    return context->stack->overlaps_pp ? overlapped_send_frac : 1.0;
 }
 
 bool nd_reduces_once(const nd_cost_context *context, const nd_layout *layout)

@@ -13,6 +13,15 @@ double nd_stage_in_flight(const nd_layout *layout, int32_t stage);
 /** Share of a layer kind's layers that are recomputed: 1 for full, 1/k for every k-th, 0 otherwise. */
 double nd_recomputed_frac(const nd_layout *layout);
 
+/** Share of the recompute pass that the backward pass runs: selective runs all of its (short) pass in every layer. */
+double nd_rerun_frac(const nd_layout *layout);
+
+/** Bytes that one pipeline rank sends to the next per micro-batch and chunk. */
+double nd_stage_send_bytes(const nd_cost_context *context, const nd_layout *layout);
+
+/** Share of those transfers that compute does not hide. */
+double nd_stage_send_visible_frac(const nd_cost_context *context);
+
 /** Whether an FSDP stack reduces gradients only in the last micro-batch: PyTorch's pipeline schedules switch gradient
  * synchronisation off until then (torch.distributed.pipelining stage.py), so whole gradients add up meanwhile. */
 bool nd_reduces_once(const nd_cost_context *context, const nd_layout *layout);

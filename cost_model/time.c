@@ -5,10 +5,9 @@
 
 #include "cost_model/collectives.h"
 #include "cost_model/data_parallel.h"
+#include "cost_model/price.h"
 #include "cost_model/stages.h"
 
-/* Share of a pipeline transfer that stays visible when sends overlap compute. */
-static const double overlapped_send_frac = 0.3;
 /* Squared norm for clipping: one read of the fp32 gradients at half the bandwidth. */
 static const double norm_bytes_per_param = 8.0;
 static const int32_t optimizer_kernels = 20;
@@ -32,16 +31,6 @@ static double stage_total(const stage_work *work)
     return work->forward_s + work->backward_s;
 }
 
-static double compute_of(const nd_part_price *price, nd_pass pass)
-{
-    return price->gemm_s[pass] + price->attention_s[pass] + price->elementwise_s[pass];
-}
-
-static double exposed_of(const nd_part_price *price, nd_pass pass)
-{
-    return price->exposed_tp_s[pass] + price->exposed_cp_s[pass] + price->exposed_ep_s[pass];
-}
-
 static void add_exposed(const nd_part_price *price, nd_pass pass, double times, stage_work *work)
 {
     work->tp_s += times * price->exposed_tp_s[pass];
@@ -60,10 +49,10 @@ static void add_part(const nd_part_price *price, double times, double recomputed
     }
     double rerun = times * recomputed;
     add_exposed(price, ND_PASS_RECOMPUTE, rerun, work);
-    work->recompute_s += rerun * compute_of(price, ND_PASS_RECOMPUTE);
-    work->forward_s += times * (compute_of(price, ND_PASS_FORWARD) + exposed_of(price, ND_PASS_FORWARD));
-    work->backward_s += times * (compute_of(price, ND_PASS_BACKWARD) + exposed_of(price, ND_PASS_BACKWARD)) +
-                        rerun * (compute_of(price, ND_PASS_RECOMPUTE) + exposed_of(price, ND_PASS_RECOMPUTE));
+    work->recompute_s += rerun * nd_part_compute_s(price, ND_PASS_RECOMPUTE);
+    work->forward_s += times * nd_part_pass_s(price, ND_PASS_FORWARD);
+    work->backward_s +=
+        times * nd_part_pass_s(price, ND_PASS_BACKWARD) + rerun * nd_part_pass_s(price, ND_PASS_RECOMPUTE);
     /* of the two backward GEMMs one computes the weight gradient */
     work->weight_gradient_s += times * price->gemm_s[ND_PASS_BACKWARD] / 2.0;
 }
@@ -73,7 +62,7 @@ static stage_work work_of(const nd_cost_context *context, const nd_layout *layou
 {
     stage_work work;
     memset(&work, 0, sizeof work);
-    double recomputed = layout->recompute == ND_RECOMPUTE_SELECTIVE ? 1.0 : nd_recomputed_frac(layout);
+    double recomputed = nd_rerun_frac(layout);
     for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
         if (counts[kind] > 0) {
             add_part(&prices->layer[kind], (double)counts[kind], recomputed, &work);
@@ -84,7 +73,8 @@ static stage_work work_of(const nd_cost_context *context, const nd_layout *layou
     }
     if (stage == layout->size[ND_AXIS_PP] - 1) {
         add_part(&prices->head, 1.0, 0.0, &work);
-        work.head_s = compute_of(&prices->head, ND_PASS_FORWARD) + compute_of(&prices->head, ND_PASS_BACKWARD);
+        work.head_s =
+            nd_part_compute_s(&prices->head, ND_PASS_FORWARD) + nd_part_compute_s(&prices->head, ND_PASS_BACKWARD);
     }
     return work;
 }
@@ -103,12 +93,9 @@ static double send_s(const nd_cost_context *context, const nd_layout *layout)
     if (layout->size[ND_AXIS_PP] == 1) {
         return 0.0;
     }
-    double split = layout->sequence_parallel ? (double)layout->size[ND_AXIS_TP] : 1.0;
-    double bytes = nd_block_tokens(layout, context->train) * (double)context->model->hidden *
-                   (double)nd_dtype_compute_bytes(context->train->precision) / split;
     nd_group group = {.ranks = 2, .stride = nd_mesh_group(layout, ND_GROUP_PP).stride};
     nd_group_placement place = nd_group_place(context->cluster, context->calibration, group);
-    return nd_collective_s(&place, ND_SEND_RECV, bytes);
+    return nd_collective_s(&place, ND_SEND_RECV, nd_stage_send_bytes(context, layout));
 }
 
 static pipeline fill_pipeline(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices)
@@ -147,6 +134,11 @@ static double bubble_s(const nd_layout *layout, const pipeline *p)
     return bubble + 2.0 * (pp - 1.0) * p->send_s;
 }
 
+static double host_link_bytes_per_s(const nd_cluster_spec *cluster)
+{
+    return cluster->host_bytes_per_s > 0.0 ? cluster->host_bytes_per_s : cluster->gpu.pcie_bytes_per_s;
+}
+
 /* Adam over this rank's shard: HBM traffic, kernels, and the norm; or transfers and CPU Adam when offloaded. */
 static void optimizer_time(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                            const pipeline *p, nd_time_breakdown *out)
@@ -171,7 +163,7 @@ static void optimizer_time(const nd_cost_context *context, const nd_layout *layo
     double norm_s = params * norm_bytes_per_param / hbm;
     if (layout->offload == ND_OFFLOAD_OPTIMIZER || layout->offload == ND_OFFLOAD_PARAMS) {
         double ranks = (double)cluster->gpus_per_node;
-        double link = cluster->host_bytes_per_s > 0.0 ? cluster->host_bytes_per_s : cluster->gpu.pcie_bytes_per_s;
+        double link = host_link_bytes_per_s(cluster);
         double transfer = params * (context->stack->grad_bytes + 2.0) / link;
         out->offload_s = transfer + params * cpu_adam_bytes_per_param * ranks / host_memory_bytes_per_s;
         out->optimizer_s = norm_s;
@@ -188,7 +180,7 @@ static double offload_exposed_s(const nd_cost_context *context, const nd_layout 
                                 const pipeline *p)
 {
     const nd_cluster_spec *cluster = context->cluster;
-    double link = cluster->host_bytes_per_s > 0.0 ? cluster->host_bytes_per_s : cluster->gpu.pcie_bytes_per_s;
+    double link = host_link_bytes_per_s(cluster);
     double micro_batches = (double)layout->grad_accum;
     double bytes = 0.0;
     for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
@@ -239,7 +231,7 @@ void nd_estimate_time(const nd_cost_context *context, const nd_layout *layout, c
     pipeline p = fill_pipeline(context, layout, prices);
     double m = (double)layout->grad_accum;
     spread_busiest(layout, &p, out);
-    double visible = context->stack->overlaps_pp ? overlapped_send_frac : 1.0;
+    double visible = nd_stage_send_visible_frac(context);
     out->exposed_pp_s = m * 2.0 * p.send_s * (double)layout->vpp * visible;
     out->bubble_s = bubble_s(layout, &p);
 

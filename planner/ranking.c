@@ -15,7 +15,7 @@ static int by_int(int64_t a, int64_t b)
     return (a > b) - (a < b);
 }
 
-static int axes_in_use(const nd_layout *layout)
+int nd_axes_in_use(const nd_layout *layout)
 {
     int axes = layout->ep > 1;
     for (int axis = 0; axis < ND_AXIS_COUNT; axis++) {
@@ -69,7 +69,7 @@ int nd_ranked_compare(nd_objective objective, const nd_ranked *a, const nd_ranke
     bool memory_first = objective == ND_OBJECTIVE_MEMORY;
     order = memory_first ? memory : time;
     order = order != 0 ? order : memory_first ? time : memory;
-    order = order != 0 ? order : by_int(axes_in_use(&a->layout), axes_in_use(&b->layout));
+    order = order != 0 ? order : by_int(nd_axes_in_use(&a->layout), nd_axes_in_use(&b->layout));
     return order != 0 ? order : by_layout(&a->layout, &b->layout);
 }
 

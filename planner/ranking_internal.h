@@ -33,6 +33,9 @@ typedef struct nd_ranking {
  * other way round), fewer axes in use, and the layout's fields in order. */
 int nd_ranked_compare(nd_objective objective, const nd_ranked *a, const nd_ranked *b);
 
+/** Axes (ep among them) of more than one rank. */
+int nd_axes_in_use(const nd_layout *layout);
+
 /** Same pp, dp_replicate, dp_shard, cp, tp and ep. */
 bool nd_same_mesh(const nd_layout *a, const nd_layout *b);
 

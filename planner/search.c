@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "core/units.h"
+#include "cost_model/price.h"
 #include "cost_model/time.h"
 #include "planner/constraints_internal.h"
 #include "planner/ranking_internal.h"
@@ -63,15 +64,9 @@ static void reject(walk *w, const char *rule)
     }
 }
 
-static double pass_s(const nd_part_price *price, nd_pass pass)
-{
-    return price->gemm_s[pass] + price->attention_s[pass] + price->elementwise_s[pass] + price->exposed_tp_s[pass] +
-           price->exposed_cp_s[pass] + price->exposed_ep_s[pass];
-}
-
 static double both_passes_s(const nd_part_price *price)
 {
-    return pass_s(price, ND_PASS_FORWARD) + pass_s(price, ND_PASS_BACKWARD);
+    return nd_part_pass_s(price, ND_PASS_FORWARD) + nd_part_pass_s(price, ND_PASS_BACKWARD);
 }
 
 /* Forward and backward of one micro-batch through the whole model; what else a step costs only adds to it. */
@@ -81,7 +76,7 @@ static double least_work_s(const nd_model_spec *model, const nd_layout *layout, 
     for (int64_t kind = 0; kind < model->layer_kinds_count; kind++) {
         double layer_s = both_passes_s(&prices->layer[kind]);
         if (layout->recompute == ND_RECOMPUTE_FULL) {
-            layer_s += pass_s(&prices->layer[kind], ND_PASS_RECOMPUTE);
+            layer_s += nd_part_pass_s(&prices->layer[kind], ND_PASS_RECOMPUTE);
         }
         work_s += (double)model->layer_kinds[kind].layers * layer_s;
     }
@@ -104,19 +99,10 @@ static double least_step_s(const walk *w)
     return rounding_slack * (double)w->layout.grad_accum * share_s;
 }
 
-static int axes_above_one(const nd_layout *layout)
-{
-    int count = layout->ep > 1;
-    for (int axis = 0; axis < ND_AXIS_COUNT; axis++) {
-        count += layout->size[axis] > 1;
-    }
-    return count;
-}
-
 /* Least memory; among equals within 2 % the layout that uses fewer axes, since every axis looks like advice. */
 static void note_closest(walk *w, double peak_bytes)
 {
-    int simpler = axes_above_one(&w->closest) - axes_above_one(&w->layout);
+    int simpler = nd_axes_in_use(&w->closest) - nd_axes_in_use(&w->layout);
     bool first = w->fitting + w->unfit == 0;
     if (first || peak_bytes < 0.98 * w->closest_peak_bytes ||
         (simpler >= 0 && peak_bytes < (simpler > 0 ? 1.02 : 1.0) * w->closest_peak_bytes)) {
