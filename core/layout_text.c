@@ -60,17 +60,9 @@ static const char *offload_text(int value)
 
 static nd_status parse_choice(const char *key, const char *text, name_of name, int count, int *out, nd_error *err)
 {
-    char allowed[128] = "";
-    size_t used = 0;
-    for (int value = 0; value < count; value++) {
-        if (strcmp(text, name(value)) == 0) {
-            *out = value;
-            return ND_OK;
-        }
-        used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s", value == 0 ? "" : ", ", name(value));
-        assert(used < sizeof allowed);
-    }
-    return nd_fail(err, ND_EINVAL, "layout key %s must be one of %s, got '%s'", key, allowed, text);
+    char what[WORD_MAX + sizeof "layout key "];
+    (void)snprintf(what, sizeof what, "layout key %s", key);
+    return nd_text_choice(text, what, name, count, out, err);
 }
 
 static nd_status parse_count(const char *key, const char *text, int64_t max, int64_t *out, nd_error *err)

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,22 @@ nd_status nd_text_double(const char *text, const char *what, double min, double 
     }
     *out = value;
     return ND_OK;
+}
+
+nd_status nd_text_choice(const char *text, const char *what, const char *(*name)(int value), int count, int *out,
+                         nd_error *err)
+{
+    char allowed[128] = "";
+    size_t used = 0;
+    for (int value = 0; value < count; value++) {
+        if (strcmp(text, name(value)) == 0) {
+            *out = value;
+            return ND_OK;
+        }
+        used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s", value == 0 ? "" : ", ", name(value));
+        assert(used < sizeof allowed);
+    }
+    return nd_fail(err, ND_EINVAL, "%s must be one of %s, got '%.80s'", what, allowed, text);
 }
 
 void nd_text_canonical(const char *text, char *out, size_t out_bytes)

@@ -19,6 +19,13 @@ nd_status nd_text_int(const char *text, const char *what, int64_t min, int64_t m
 nd_status nd_text_double(const char *text, const char *what, double min, double max, double *out,
                          nd_error *err) ND_NODISCARD;
 
+/** Which of the `count` names `text` is, exactly.
+ * \param[in] what  how the message calls the value, e.g. "layout key sharding"
+ * \param[in] name  the name of each value from 0 to count - 1
+ * \return ND_OK, or ND_EINVAL that lists what is allowed. */
+nd_status nd_text_choice(const char *text, const char *what, const char *(*name)(int value), int count, int *out,
+                         nd_error *err) ND_NODISCARD;
+
 /** Lower-case `text`, drop what comes before the last '/', and drop '.', '-', '_' and blanks:
  * the form in which names are compared ("meta-llama/Llama-3.1-8B" -> "llama318b"). Always terminated. */
 void nd_text_canonical(const char *text, char *out, size_t out_bytes);

@@ -60,27 +60,10 @@ static const char *precision_text(int value)
     return nd_dtype_name((nd_dtype)value);
 }
 
-/* Which of the `count` names `text` is. */
-static nd_status parse_name(const char *text, const char *what, const char *(*name)(int), int count, int *out,
-                            nd_error *err)
-{
-    char allowed[128] = "";
-    size_t used = 0;
-    for (int value = 0; value < count; value++) {
-        if (strcmp(text, name(value)) == 0) {
-            *out = value;
-            return ND_OK;
-        }
-        used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s", value == 0 ? "" : ", ", name(value));
-        assert(used < sizeof allowed);
-    }
-    return nd_fail(err, ND_EINVAL, "%s must be one of %s, got '%.80s'", what, allowed, text);
-}
-
 nd_status nd_optimizer_parse(const char *text, nd_optimizer *out, nd_error *err)
 {
     int value = 0;
-    ND_TRY(parse_name(text, "the optimizer", optimizer_text, ND_OPTIMIZER_COUNT, &value, err));
+    ND_TRY(nd_text_choice(text, "the optimizer", optimizer_text, ND_OPTIMIZER_COUNT, &value, err));
     *out = (nd_optimizer)value;
     return ND_OK;
 }
@@ -88,7 +71,7 @@ nd_status nd_optimizer_parse(const char *text, nd_optimizer *out, nd_error *err)
 nd_status nd_attention_parse(const char *text, nd_attention *out, nd_error *err)
 {
     int value = 0;
-    ND_TRY(parse_name(text, "the attention", attention_text, ND_ATTENTION_COUNT, &value, err));
+    ND_TRY(nd_text_choice(text, "the attention", attention_text, ND_ATTENTION_COUNT, &value, err));
     *out = (nd_attention)value;
     return ND_OK;
 }
@@ -96,7 +79,7 @@ nd_status nd_attention_parse(const char *text, nd_attention *out, nd_error *err)
 nd_status nd_precision_parse(const char *text, nd_dtype *out, nd_error *err)
 {
     int value = 0;
-    ND_TRY(parse_name(text, "the precision", precision_text, ND_DTYPE_COUNT, &value, err));
+    ND_TRY(nd_text_choice(text, "the precision", precision_text, ND_DTYPE_COUNT, &value, err));
     *out = (nd_dtype)value;
     return ND_OK;
 }

@@ -90,7 +90,6 @@ nd_status nd_reader_window_qwen(nd_model_reader *r) ND_NODISCARD;
 /** Qwen: decoder_sparse_step and mlp_only_layers. */
 nd_status nd_reader_sparse_step(nd_model_reader *r) ND_NODISCARD;
 void nd_reader_moe_all(nd_model_reader *r);
-bool nd_reader_any_dense(const nd_model_reader *r);
 /** Experts and top-k: count within bounds, top-k at most the experts. */
 nd_status nd_reader_experts(nd_model_reader *r, const char *key, const char *old_key, int64_t experts_missing,
                             int64_t topk_missing) ND_NODISCARD;

@@ -94,16 +94,6 @@ void nd_reader_moe_all(nd_model_reader *r)
     }
 }
 
-bool nd_reader_any_dense(const nd_model_reader *r)
-{
-    for (int64_t i = 0; i < r->spec->layers; i++) {
-        if (!r->layer[i].moe) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static nd_status read_mlp_only_layers(nd_model_reader *r)
 {
     nd_json list;
