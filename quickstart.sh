@@ -5,11 +5,11 @@
 set -eu
 cd "$(dirname "$0")"
 
-packages="gcc g++ cmake ninja-build pkg-config libjansson-dev libcunit1-dev"
+packages="gcc g++ cmake ninja-build pkg-config libjansson-dev libgsl-dev libcunit1-dev"
 
 have() {
     command -v gcc >/dev/null && command -v g++ >/dev/null && command -v cmake >/dev/null &&
-        command -v ninja >/dev/null && command -v pkg-config >/dev/null && pkg-config --exists jansson cunit
+        command -v ninja >/dev/null && command -v pkg-config >/dev/null && pkg-config --exists jansson gsl cunit
 }
 
 install_missing() {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "core/json_internal.h"
 
 enum {
@@ -202,7 +203,8 @@ nd_status nd_json_load(const char *path, nd_json_doc **out, nd_error *err)
     char *text = NULL;
     size_t length = 0;
     set_origin(origin, path);
-    ND_TRY(nd_json_read_file(path, origin, &text, &length, err));
+    nd_file_request request = {.path = path, .origin = origin, .format = "JSON", .bytes_max = ND_JSON_BYTES_MAX};
+    ND_TRY(nd_file_read(&request, &text, &length, err));
     return create(text, length, path, out, err);
 }
 

@@ -1,4 +1,4 @@
-/** What the JSON reader's files share: the file reader, and the index of value offsets. No jansson here.
+/** What the JSON reader's files share: the index of value offsets. No jansson here.
  *
  * jansson keeps no positions, and ours must name line and column of any value. So the text is scanned once
  * more after jansson accepted it, and the offset of every value is stored: 4 bytes per value, found in
@@ -32,10 +32,6 @@ typedef struct nd_json_index {
     size_t container_count;
     size_t value_count;
 } nd_json_index;
-
-/** Read a whole regular file into a fresh buffer of at most ND_JSON_BYTES_MAX bytes; the caller frees it. */
-nd_status nd_json_read_file(const char *path, const char *origin, char **out, size_t *length,
-                            nd_error *err) ND_NODISCARD;
 
 /** True when brackets nest over ND_JSON_DEPTH_MAX; `offset` is then the bracket too many. Any bytes will do. */
 bool nd_json_too_deep(const char *text, size_t length, size_t *offset);

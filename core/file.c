@@ -6,31 +6,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/json_internal.h"
+#include "core/file.h"
 
-static nd_status check_kind(int fd, const char *origin, size_t *expected_bytes, nd_error *err)
+static nd_status check_kind(int fd, const nd_file_request *request, size_t *expected_bytes, nd_error *err)
 {
+    const char *origin = request->origin;
     struct stat info;
     if (fstat(fd, &info) != 0) {
         return nd_fail(err, ND_EIO, "cannot read '%s': %s", origin, strerror(errno));
     }
     if (S_ISDIR(info.st_mode)) {
-        return nd_fail(err, ND_EIO, "cannot read '%s': it is a directory; name the JSON file in it", origin);
+        return nd_fail(err, ND_EIO, "cannot read '%s': it is a directory; name the %s file in it", origin,
+                       request->format);
     }
     if (!S_ISREG(info.st_mode)) {
-        return nd_fail(err, ND_EIO, "cannot read '%s': it is not a regular file; save the JSON to one", origin);
+        return nd_fail(err, ND_EIO, "cannot read '%s': it is not a regular file; save the %s to one", origin,
+                       request->format);
     }
-    if (info.st_size > ND_JSON_BYTES_MAX) {
-        return nd_fail(err, ND_EIO, "cannot read '%s': it has %lld bytes, more than the %d allowed; is it JSON?",
-                       origin, (long long)info.st_size, (int)ND_JSON_BYTES_MAX);
+    if ((size_t)info.st_size > request->bytes_max) {
+        return nd_fail(err, ND_EIO, "cannot read '%s': it has %lld bytes, more than the %zu allowed; is it %s?", origin,
+                       (long long)info.st_size, request->bytes_max, request->format);
     }
     *expected_bytes = (size_t)info.st_size;
     return ND_OK;
 }
 
 /* The size that fstat() told is a hint: files grow, and files of /proc have size 0. */
-static nd_status read_all(int fd, const char *origin, size_t capacity, char **buffer, size_t *length, nd_error *err)
+static nd_status read_all(int fd, const nd_file_request *request, size_t capacity, char **buffer, size_t *length,
+                          nd_error *err)
 {
+    const char *origin = request->origin;
     *length = 0;
     for (;;) {
         if (*length == capacity || *buffer == NULL) {
@@ -49,25 +54,26 @@ static nd_status read_all(int fd, const char *origin, size_t capacity, char **bu
             return nd_fail(err, ND_EIO, "cannot read '%s': %s", origin, strerror(errno));
         }
         *length += got > 0 ? (size_t)got : 0;
-        if (*length > ND_JSON_BYTES_MAX) {
-            return nd_fail(err, ND_EIO, "cannot read '%s': it has more than the %d bytes allowed", origin,
-                           (int)ND_JSON_BYTES_MAX);
+        if (*length > request->bytes_max) {
+            return nd_fail(err, ND_EIO, "cannot read '%s': it has more than the %zu bytes allowed", origin,
+                           request->bytes_max);
         }
     }
 }
 
-nd_status nd_json_read_file(const char *path, const char *origin, char **out, size_t *length, nd_error *err)
+nd_status nd_file_read(const nd_file_request *request, char **out, size_t *length, nd_error *err)
 {
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* a FIFO would block without O_NONBLOCK */
+    int fd =
+        open(request->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* a FIFO would block without O_NONBLOCK */
     if (fd < 0) {
-        return nd_fail(err, ND_EIO, "cannot read '%s': %s", origin, strerror(errno));
+        return nd_fail(err, ND_EIO, "cannot read '%s': %s", request->origin, strerror(errno));
     }
     char *buffer = NULL;
     size_t used = 0;
     size_t expected = 0;
-    nd_status status = check_kind(fd, origin, &expected, err);
+    nd_status status = check_kind(fd, request, &expected, err);
     if (status == ND_OK) {
-        status = read_all(fd, origin, expected, &buffer, &used, err);
+        status = read_all(fd, request, expected, &buffer, &used, err);
     }
     (void)close(fd);
     if (status != ND_OK) {

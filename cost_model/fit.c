@@ -1,0 +1,330 @@
+#include "cost_model/fit.h"
+
+#include <gsl/gsl_blas.h>
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_linalg.h>
+#include <gsl/gsl_multifit_nlinear.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS_MAX = 10, ITERATIONS_MAX = 60 };
+
+static const double huber_k = 1.345; /* 95 % efficiency for normal errors (Huber) */
+static const double weights_settled = 1e-3;
+static const double derivative_step = 1e-4; /* of a logarithm: small against every effect, large against rounding */
+static const double default_not_identified = 0.8; /* own choice, docs/MODEL.md "Fitting" */
+static const double scale_of_mad = 1.4826;        /* median absolute deviation to standard deviation, normal errors */
+
+typedef struct fit {
+    const nd_fit_problem *problem;
+    int32_t active[ND_FIT_PARAMETERS_MAX]; /* parameters in the fit; the others stay at their prior */
+    int32_t active_count;
+    double *predicted; /* measured_count */
+    double *weights;   /* measured_count */
+    double *errors;    /* measured_count, log(predicted / measured) */
+    bool broken;       /* the model predicted something impossible */
+} fit;
+
+static void values_at(const fit *f, const gsl_vector *x, double *values)
+{
+    const nd_fit_problem *p = f->problem;
+    for (int32_t i = 0; i < p->parameters_count; i++) {
+        values[i] = p->parameters[i].prior;
+    }
+    for (int32_t i = 0; i < f->active_count; i++) {
+        const nd_fit_parameter *parameter = &p->parameters[f->active[i]];
+        double value = exp(gsl_vector_get(x, (size_t)i));
+        values[f->active[i]] = fmin(fmax(value, parameter->min), parameter->max);
+    }
+}
+
+static bool predict(fit *f, const double *values)
+{
+    const nd_fit_problem *p = f->problem;
+    p->model(values, f->predicted, p->user);
+    for (int64_t i = 0; i < p->measured_count; i++) {
+        if (!isfinite(f->predicted[i]) || f->predicted[i] <= 0.0) {
+            f->broken = true;
+            return false;
+        }
+        f->errors[i] = log(f->predicted[i] / p->measured[i]);
+    }
+    return true;
+}
+
+/* Rows of the residual vector: the measurements, then the priors. */
+static int residuals(const gsl_vector *x, void *user, gsl_vector *out)
+{
+    fit *f = user;
+    const nd_fit_problem *p = f->problem;
+    double values[ND_FIT_PARAMETERS_MAX];
+    values_at(f, x, values);
+    if (!predict(f, values)) {
+        return GSL_EBADFUNC;
+    }
+    for (int64_t i = 0; i < p->measured_count; i++) {
+        gsl_vector_set(out, (size_t)i, sqrt(f->weights[i]) * f->errors[i] / p->log_sd[i]);
+    }
+    for (int32_t i = 0; i < f->active_count; i++) {
+        const nd_fit_parameter *parameter = &p->parameters[f->active[i]];
+        double distance = gsl_vector_get(x, (size_t)i) - log(parameter->prior);
+        gsl_vector_set(out, (size_t)(p->measured_count + i), distance / parameter->prior_log_sd);
+    }
+    return GSL_SUCCESS;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, int64_t count)
+{
+    qsort(values, (size_t)count, sizeof values[0], compare);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2.0;
+}
+
+/* Huber's weights from the current errors; the largest change. */
+static double reweight(fit *f, double *scratch)
+{
+    const nd_fit_problem *p = f->problem;
+    double change = 0.0;
+    for (int64_t i = 0; i < p->measured_count; i++) {
+        scratch[i] = fabs(f->errors[i] / p->log_sd[i]);
+    }
+    /* the scale never falls below the stated uncertainty: good rows are not punished for being better than that */
+    double scale = fmax(1.0, scale_of_mad * median(scratch, p->measured_count));
+    for (int64_t i = 0; i < p->measured_count; i++) {
+        double weight = 1.0 / fmax(1.0, fabs(f->errors[i] / p->log_sd[i]) / (huber_k * scale));
+        change = fmax(change, fabs(weight - f->weights[i]));
+        f->weights[i] = weight;
+    }
+    return change;
+}
+
+static nd_status broken_model(nd_error *err)
+{
+    return nd_fail(err, ND_EINVAL, "the model predicts something that is not positive and finite; check the rows");
+}
+
+/* One weighted solution from `start`, which it replaces. */
+static nd_status solve(fit *f, gsl_multifit_nlinear_workspace *workspace, gsl_vector *start, nd_error *err)
+{
+    size_t rows = (size_t)(f->problem->measured_count + f->active_count);
+    gsl_multifit_nlinear_fdf fdf = {
+        .f = residuals, .df = NULL, .fvv = NULL, .n = rows, .p = (size_t)f->active_count, .params = f};
+    int info = 0;
+    if (gsl_multifit_nlinear_init(start, &fdf, workspace) != GSL_SUCCESS || f->broken) {
+        return broken_model(err);
+    }
+    /* no progress is an answer too: kinks of the model end the descent at the best point found */
+    (void)gsl_multifit_nlinear_driver(ITERATIONS_MAX, 1e-7, 1e-9, 1e-10, NULL, NULL, &info, workspace);
+    if (f->broken) {
+        return broken_model(err);
+    }
+    gsl_vector_memcpy(start, gsl_multifit_nlinear_position(workspace));
+    (void)residuals(start, f,
+                    gsl_multifit_nlinear_residual(workspace)); /* errors of the answer, not of the last trial */
+    return f->broken ? broken_model(err) : ND_OK;
+}
+
+static nd_status solve_robustly(fit *f, gsl_multifit_nlinear_workspace *workspace, gsl_vector *x, nd_fit_result *out,
+                                nd_error *err)
+{
+    double *scratch = malloc((size_t)f->problem->measured_count * sizeof *scratch);
+    nd_status status = scratch == NULL ? nd_fail(err, ND_ENOMEM, "out of memory for the fit") : ND_OK;
+    for (out->rounds = 0; status == ND_OK && out->rounds < ROUNDS_MAX; out->rounds++) {
+        status = solve(f, workspace, x, err);
+        if (status == ND_OK && reweight(f, scratch) < weights_settled) {
+            break;
+        }
+    }
+    free(scratch);
+    return status;
+}
+
+static void record_scatter(const fit *f, nd_fit_result *out)
+{
+    const nd_fit_problem *p = f->problem;
+    double sum = 0.0;
+    double total = 0.0;
+    for (int64_t i = 0; i < p->measured_count; i++) {
+        double z = f->errors[i] / p->log_sd[i];
+        sum += f->weights[i] * z * z;
+        total += f->weights[i];
+    }
+    double freedom = total - (double)f->active_count;
+    out->reduced_chi2 = freedom > 0.0 ? sum / freedom : 1.0;
+}
+
+/* Covariance of the answer, widened when the rows scatter more than they claim to. */
+static void record_answer(const fit *f, const gsl_vector *x, gsl_multifit_nlinear_workspace *workspace,
+                          gsl_matrix *covariance, nd_fit_result *out)
+{
+    values_at(f, x, out->value);
+    record_scatter(f, out);
+    (void)gsl_multifit_nlinear_rcond(&out->rcond, workspace);
+    (void)gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(workspace), 0.0, covariance);
+    double inflate = fmax(1.0, out->reduced_chi2);
+    memset(out->covariance, 0, sizeof out->covariance);
+    for (int32_t i = 0; i < f->problem->parameters_count; i++) {
+        double sd = f->problem->parameters[i].prior_log_sd;
+        out->identified[i] = false;
+        out->log_sd[i] = sd;
+        out->covariance[i][i] = sd * sd;
+    }
+    for (int32_t i = 0; i < f->active_count; i++) {
+        int32_t row = f->active[i];
+        out->identified[row] = true;
+        for (int32_t j = 0; j < f->active_count; j++) {
+            out->covariance[row][f->active[j]] = inflate * gsl_matrix_get(covariance, (size_t)i, (size_t)j);
+        }
+        out->log_sd[row] = sqrt(out->covariance[row][row]);
+    }
+}
+
+/* Drop the parameter that the data narrow least, when they hardly narrow it. */
+static bool drop_unidentified(fit *f, const nd_fit_result *result)
+{
+    double limit = f->problem->not_identified_ratio > 0.0 ? f->problem->not_identified_ratio : default_not_identified;
+    int32_t worst = -1;
+    double worst_ratio = limit;
+    for (int32_t i = 0; i < f->active_count; i++) {
+        double ratio = result->log_sd[f->active[i]] / f->problem->parameters[f->active[i]].prior_log_sd;
+        if (ratio > worst_ratio) {
+            worst = i;
+            worst_ratio = ratio;
+        }
+    }
+    if (worst < 0) {
+        return false;
+    }
+    f->active_count--;
+    for (int32_t i = worst; i < f->active_count; i++) {
+        f->active[i] = f->active[i + 1];
+    }
+    return true;
+}
+
+static nd_status fit_active(fit *f, nd_fit_result *out, nd_error *err)
+{
+    size_t parameters = (size_t)f->active_count;
+    size_t rows = (size_t)f->problem->measured_count + parameters;
+    gsl_multifit_nlinear_parameters settings = gsl_multifit_nlinear_default_parameters();
+    settings.h_df = derivative_step;
+    gsl_multifit_nlinear_workspace *workspace =
+        gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &settings, rows, parameters);
+    gsl_vector *x = gsl_vector_alloc(parameters);
+    gsl_matrix *covariance = gsl_matrix_alloc(parameters, parameters);
+    nd_status status = ND_OK;
+    if (workspace == NULL || x == NULL || covariance == NULL) {
+        status = nd_fail(err, ND_ENOMEM, "out of memory for a fit of %zu rows", rows);
+    } else {
+        for (size_t i = 0; i < parameters; i++) {
+            gsl_vector_set(x, i, log(f->problem->parameters[f->active[i]].prior));
+        }
+        status = solve_robustly(f, workspace, x, out, err);
+    }
+    if (status == ND_OK) {
+        record_answer(f, x, workspace, covariance, out);
+    }
+    gsl_matrix_free(covariance);
+    gsl_vector_free(x);
+    gsl_multifit_nlinear_free(workspace);
+    return status;
+}
+
+/* Nothing left to fit: every constant keeps its prior. */
+static nd_status keep_priors(fit *f, nd_fit_result *out, nd_error *err)
+{
+    for (int32_t i = 0; i < f->problem->parameters_count; i++) {
+        const nd_fit_parameter *parameter = &f->problem->parameters[i];
+        out->value[i] = parameter->prior;
+        out->log_sd[i] = parameter->prior_log_sd;
+        out->identified[i] = false;
+        out->covariance[i][i] = parameter->prior_log_sd * parameter->prior_log_sd;
+    }
+    if (!predict(f, out->value)) {
+        return broken_model(err);
+    }
+    record_scatter(f, out);
+    out->rcond = 0.0;
+    return ND_OK;
+}
+
+static nd_status fit_until_identified(fit *f, nd_fit_result *out, nd_error *err)
+{
+    nd_fit_result result;
+    do {
+        memset(&result, 0, sizeof result);
+        for (int64_t i = 0; i < f->problem->measured_count; i++) {
+            f->weights[i] = 1.0;
+        }
+        if (f->active_count == 0) {
+            ND_TRY(keep_priors(f, &result, err));
+            break;
+        }
+        ND_TRY(fit_active(f, &result, err));
+    } while (drop_unidentified(f, &result));
+    *out = result;
+    return ND_OK;
+}
+
+static nd_status check(const nd_fit_problem *p, nd_error *err)
+{
+    if (p->parameters_count < 1 || p->parameters_count > ND_FIT_PARAMETERS_MAX || p->measured_count < 1) {
+        return nd_fail(err, ND_EINVAL, "a fit needs 1 to %d parameters and a measurement, got %d and %lld",
+                       (int)ND_FIT_PARAMETERS_MAX, (int)p->parameters_count, (long long)p->measured_count);
+    }
+    for (int32_t i = 0; i < p->parameters_count; i++) {
+        const nd_fit_parameter *q = &p->parameters[i];
+        if (!(q->min > 0.0 && q->min <= q->prior && q->prior <= q->max && q->prior_log_sd > 0.0)) {
+            return nd_fail(err, ND_EINVAL,
+                           "parameter %s: needs 0 < min <= prior <= max and a width, got %g, %g, %g, %g", q->name,
+                           q->min, q->prior, q->max, q->prior_log_sd);
+        }
+    }
+    for (int64_t i = 0; i < p->measured_count; i++) {
+        if (!(p->measured[i] > 0.0 && isfinite(p->measured[i]) && p->log_sd[i] > 0.0)) {
+            return nd_fail(err, ND_EINVAL,
+                           "measurement %lld must be positive with a positive uncertainty, got %g and %g",
+                           (long long)i + 1, p->measured[i], p->log_sd[i]);
+        }
+    }
+    return ND_OK;
+}
+
+nd_status nd_fit(const nd_fit_problem *problem, nd_fit_result *out, double *log_errors, double *weights, nd_error *err)
+{
+    ND_TRY(check(problem, err));
+    size_t bytes = (size_t)problem->measured_count * sizeof(double);
+    fit f = {.problem = problem, .predicted = malloc(bytes), .weights = malloc(bytes), .errors = malloc(bytes)};
+    for (f.active_count = 0; f.active_count < problem->parameters_count; f.active_count++) {
+        f.active[f.active_count] = f.active_count;
+    }
+    gsl_error_handler_t *handler = gsl_set_error_handler_off(); /* its default aborts the program */
+    nd_status status =
+        f.predicted == NULL || f.weights == NULL || f.errors == NULL
+            ? nd_fail(err, ND_ENOMEM, "out of memory for a fit of %lld rows", (long long)problem->measured_count)
+            : fit_until_identified(&f, out, err);
+    (void)gsl_set_error_handler(handler);
+    if (status == ND_OK) {
+        if (log_errors != NULL) {
+            memcpy(log_errors, f.errors, bytes);
+        }
+        if (weights != NULL) {
+            memcpy(weights, f.weights, bytes);
+        }
+        for (int64_t i = 0; i < problem->measured_count; i++) {
+            f.predicted[i] = fabs(f.errors[i]);
+        }
+        out->median_abs_log_error = median(f.predicted, problem->measured_count);
+    }
+    free(f.predicted);
+    free(f.weights);
+    free(f.errors);
+    return status;
+}
