@@ -57,6 +57,16 @@ static const constant constants[] = {
     CONSTANT(memory_high_frac, 1.0, 10.0),
 };
 
+double *nd_calibration_constant(nd_calibration *calibration, const char *key)
+{
+    for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
+        if (strcmp(constants[i].key, key) == 0) {
+            return (double *)(void *)((char *)calibration + constants[i].offset);
+        }
+    }
+    return NULL;
+}
+
 static nd_status read_calibration(nd_json root, const char *name, nd_calibration *out, nd_error *err)
 {
     const char *text = NULL;
@@ -68,9 +78,9 @@ static nd_status read_calibration(nd_json root, const char *name, nd_calibration
     (void)snprintf(out->source, sizeof out->source, "%s", text);
     for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
         nd_json figure;
-        double *value = (double *)(void *)((char *)out + constants[i].offset);
         ND_TRY(nd_json_need(root, constants[i].key, &figure, err));
-        ND_TRY(nd_json_need_double(figure, "value", constants[i].min, constants[i].max, value, err));
+        ND_TRY(nd_json_need_double(figure, "value", constants[i].min, constants[i].max,
+                                   nd_calibration_constant(out, constants[i].key), err));
     }
     return read_collectives(root, out, err);
 }

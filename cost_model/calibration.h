@@ -47,6 +47,9 @@ typedef struct nd_calibration {
  * (out->gpu then names another GPU). */
 nd_status nd_calibration_for_gpu(const nd_gpu_spec *gpu, nd_calibration *out, nd_error *err) ND_NODISCARD;
 
+/** Place of a scalar constant by its JSON key ("gemm_frac"), or NULL. */
+double *nd_calibration_constant(nd_calibration *calibration, const char *key);
+
 /** Read a calibration file (`--calibration FILE`). */
 nd_status nd_calibration_load(const char *path, nd_calibration *out, nd_error *err) ND_NODISCARD;
 

@@ -13,6 +13,8 @@ enum { ROUNDS_MAX = 10, ITERATIONS_MAX = 60 };
 static const double huber_k = 1.345; /* 95 % efficiency for normal errors (Huber) */
 static const double weights_settled = 1e-3;
 static const double derivative_step = 1e-4; /* of a logarithm: small against every effect, large against rounding */
+static const double wall_log_sd = 0.01;     /* how hard a bound is: a smooth wall, since a hard one has no derivative */
+static const double says_nothing = 0.97;    /* a width this close to the prior's is the prior's */
 static const double default_not_identified = 0.8; /* own choice, docs/MODEL.md "Fitting" */
 static const double scale_of_mad = 1.4826;        /* median absolute deviation to standard deviation, normal errors */
 
@@ -20,10 +22,11 @@ typedef struct fit {
     const nd_fit_problem *problem;
     int32_t active[ND_FIT_PARAMETERS_MAX]; /* parameters in the fit; the others stay at their prior */
     int32_t active_count;
-    double *predicted; /* measured_count */
-    double *weights;   /* measured_count */
-    double *errors;    /* measured_count, log(predicted / measured) */
-    bool broken;       /* the model predicted something impossible */
+    double start[ND_FIT_PARAMETERS_MAX]; /* where the descent begins: the priors, then the last answer */
+    double *predicted;                   /* measured_count */
+    double *weights;                     /* measured_count */
+    double *errors;                      /* measured_count, log(predicted / measured) */
+    bool broken;                         /* the model predicted something impossible */
 } fit;
 
 static void values_at(const fit *f, const gsl_vector *x, double *values)
@@ -33,9 +36,7 @@ static void values_at(const fit *f, const gsl_vector *x, double *values)
         values[i] = p->parameters[i].prior;
     }
     for (int32_t i = 0; i < f->active_count; i++) {
-        const nd_fit_parameter *parameter = &p->parameters[f->active[i]];
-        double value = exp(gsl_vector_get(x, (size_t)i));
-        values[f->active[i]] = fmin(fmax(value, parameter->min), parameter->max);
+        values[f->active[i]] = exp(gsl_vector_get(x, (size_t)i));
     }
 }
 
@@ -53,7 +54,7 @@ static bool predict(fit *f, const double *values)
     return true;
 }
 
-/* Rows of the residual vector: the measurements, then the priors. */
+/* Rows of the residual vector: the measurements, then for each parameter its prior and its bounds. */
 static int residuals(const gsl_vector *x, void *user, gsl_vector *out)
 {
     fit *f = user;
@@ -68,8 +69,11 @@ static int residuals(const gsl_vector *x, void *user, gsl_vector *out)
     }
     for (int32_t i = 0; i < f->active_count; i++) {
         const nd_fit_parameter *parameter = &p->parameters[f->active[i]];
-        double distance = gsl_vector_get(x, (size_t)i) - log(parameter->prior);
-        gsl_vector_set(out, (size_t)(p->measured_count + i), distance / parameter->prior_log_sd);
+        double at = gsl_vector_get(x, (size_t)i);
+        double outside = fmax(0.0, fmax(at - log(parameter->max), log(parameter->min) - at));
+        size_t row = (size_t)(p->measured_count + 2 * i);
+        gsl_vector_set(out, row, (at - log(parameter->prior)) / parameter->prior_log_sd);
+        gsl_vector_set(out, row + 1, outside / wall_log_sd);
     }
     return GSL_SUCCESS;
 }
@@ -113,7 +117,7 @@ static nd_status broken_model(nd_error *err)
 /* One weighted solution from `start`, which it replaces. */
 static nd_status solve(fit *f, gsl_multifit_nlinear_workspace *workspace, gsl_vector *start, nd_error *err)
 {
-    size_t rows = (size_t)(f->problem->measured_count + f->active_count);
+    size_t rows = (size_t)(f->problem->measured_count + 2 * f->active_count);
     gsl_multifit_nlinear_fdf fdf = {
         .f = residuals, .df = NULL, .fvv = NULL, .n = rows, .p = (size_t)f->active_count, .params = f};
     int info = 0;
@@ -186,33 +190,40 @@ static void record_answer(const fit *f, const gsl_vector *x, gsl_multifit_nlinea
     }
 }
 
-/* Drop the parameter that the data narrow least, when they hardly narrow it. */
+/* Posterior against prior width of one active parameter. */
+static double width_ratio(const fit *f, const nd_fit_result *result, int32_t position)
+{
+    int32_t index = f->active[position];
+    return result->log_sd[index] / f->problem->parameters[index].prior_log_sd;
+}
+
+/* Drop what the data say nothing about, and of the rest the parameter that they narrow least, when they hardly do: of a
+ * correlated pair one must stay. */
 static bool drop_unidentified(fit *f, const nd_fit_result *result)
 {
     double limit = f->problem->not_identified_ratio > 0.0 ? f->problem->not_identified_ratio : default_not_identified;
-    int32_t worst = -1;
-    double worst_ratio = limit;
+    double worst = 0.0;
     for (int32_t i = 0; i < f->active_count; i++) {
-        double ratio = result->log_sd[f->active[i]] / f->problem->parameters[f->active[i]].prior_log_sd;
-        if (ratio > worst_ratio) {
-            worst = i;
-            worst_ratio = ratio;
-        }
+        worst = fmax(worst, width_ratio(f, result, i));
     }
-    if (worst < 0) {
+    if (worst <= limit) {
         return false;
     }
-    f->active_count--;
-    for (int32_t i = worst; i < f->active_count; i++) {
-        f->active[i] = f->active[i + 1];
+    double cut = fmin(worst, fmax(limit, says_nothing));
+    int32_t kept = 0;
+    for (int32_t i = 0; i < f->active_count; i++) {
+        if (width_ratio(f, result, i) < cut) {
+            f->active[kept++] = f->active[i];
+        }
     }
+    f->active_count = kept;
     return true;
 }
 
 static nd_status fit_active(fit *f, nd_fit_result *out, nd_error *err)
 {
     size_t parameters = (size_t)f->active_count;
-    size_t rows = (size_t)f->problem->measured_count + parameters;
+    size_t rows = (size_t)f->problem->measured_count + 2 * parameters;
     gsl_multifit_nlinear_parameters settings = gsl_multifit_nlinear_default_parameters();
     settings.h_df = derivative_step;
     gsl_multifit_nlinear_workspace *workspace =
@@ -224,7 +235,7 @@ static nd_status fit_active(fit *f, nd_fit_result *out, nd_error *err)
         status = nd_fail(err, ND_ENOMEM, "out of memory for a fit of %zu rows", rows);
     } else {
         for (size_t i = 0; i < parameters; i++) {
-            gsl_vector_set(x, i, log(f->problem->parameters[f->active[i]].prior));
+            gsl_vector_set(x, i, log(f->start[f->active[i]]));
         }
         status = solve_robustly(f, workspace, x, out, err);
     }
@@ -268,6 +279,7 @@ static nd_status fit_until_identified(fit *f, nd_fit_result *out, nd_error *err)
             break;
         }
         ND_TRY(fit_active(f, &result, err));
+        memcpy(f->start, result.value, sizeof f->start);
     } while (drop_unidentified(f, &result));
     *out = result;
     return ND_OK;
@@ -304,6 +316,7 @@ nd_status nd_fit(const nd_fit_problem *problem, nd_fit_result *out, double *log_
     fit f = {.problem = problem, .predicted = malloc(bytes), .weights = malloc(bytes), .errors = malloc(bytes)};
     for (f.active_count = 0; f.active_count < problem->parameters_count; f.active_count++) {
         f.active[f.active_count] = f.active_count;
+        f.start[f.active_count] = problem->parameters[f.active_count].prior;
     }
     gsl_error_handler_t *handler = gsl_set_error_handler_off(); /* its default aborts the program */
     nd_status status =

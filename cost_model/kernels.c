@@ -79,8 +79,29 @@ double nd_gemm_s(const nd_kernel_model *model, const nd_op *op)
     return model->kernel_s + (matrix_s > memory_s ? matrix_s : memory_s);
 }
 
+/* One of the batched GEMMs of attention without a flash kernel. */
+static double score_gemm_s(const nd_kernel_model *model, const nd_op *op, int64_t m, int64_t n, int64_t k)
+{
+    nd_op gemm = {.groups = op->batch * op->heads, .m = m, .n = n, .k = k};
+    double elements = (double)m * (double)n + (double)m * (double)k + (double)k * (double)n;
+    double memory_s = (double)gemm.groups * elements * model->element_bytes / model->hbm_bytes_per_s;
+    return model->kernel_s + fmax(best_tile_flops(model, &gemm) / model->matrix_flops_per_s, memory_s);
+}
+
+/* Scores and output forward; dP and dV, then dQ and dK backward. */
+static double math_attention_s(const nd_kernel_model *model, const nd_op *op)
+{
+    double into_scores = score_gemm_s(model, op, op->q_len, op->kv_len, op->backward ? op->v_dim : op->qk_dim);
+    double from_scores = score_gemm_s(model, op, op->q_len, op->backward ? op->qk_dim : op->v_dim, op->kv_len);
+    double times = op->backward ? 2.0 : 1.0;
+    return times * (into_scores + from_scores) + nd_elementwise_s(model, op->hbm_bytes, op->kernels);
+}
+
 double nd_attention_s(const nd_kernel_model *model, const nd_op *op)
 {
+    if (op->math) {
+        return math_attention_s(model, op);
+    }
     double keys = (double)op->kv_len;
     double rate = model->attention_flops_per_s * keys / (keys + model->attention_s0);
     if (op->qk_dim < 128) {

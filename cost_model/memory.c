@@ -178,7 +178,8 @@ static states full_states(const nd_cost_context *context, const nd_layout *layou
     if (keeps_gathered || keeps_casts) {
         s.weights += d->compute_bytes * d->params;
     }
-    s.grads = stack->grad_bytes * (layout->sharding >= ND_SHARDING_ZERO2 ? d->sharded : d->params);
+    double grad_bytes = context->train->precision == ND_DTYPE_BF16 ? stack->bf16_grad_bytes : stack->grad_bytes;
+    s.grads = grad_bytes * (layout->sharding >= ND_SHARDING_ZERO2 ? d->sharded : d->params);
     if (nd_reduces_once(context, layout)) {
         s.grads += stack->grad_reduce_bytes * d->params; /* whole gradients add up until the last micro-batch */
     }
@@ -228,7 +229,7 @@ static activations count_activations(const nd_cost_context *context, const nd_la
                            : 0.0;
         a.working = fmax(a.working, fmax(rerun, 0.0) + prices->working_bytes[kind]);
     }
-    a.saved *= in_flight;
+    a.saved *= in_flight * (1.0 + context->stack->fragmentation_frac);
     if (layout->offload == ND_OFFLOAD_ACTIVATIONS) {
         double resident = fmin(a.saved, offloaded_layers_resident * residual);
         a.host = a.saved - resident;

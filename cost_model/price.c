@@ -20,10 +20,14 @@ static pricing prepare(const nd_cost_context *context, const nd_layout *layout)
 {
     const nd_cluster_spec *cluster = context->cluster;
     const nd_calibration *calibration = context->calibration;
+    nd_kernel_model kernels = nd_kernel_model_make(&cluster->gpu, calibration, context->train);
+    kernels.matrix_flops_per_s *= context->stack->gemm_frac;
+    kernels.fp8_flops_per_s *= context->stack->gemm_frac;
+    kernels.attention_flops_per_s *= context->stack->attention_frac;
     return (pricing){
         .context = context,
         .layout = layout,
-        .kernels = nd_kernel_model_make(&cluster->gpu, calibration, context->train),
+        .kernels = kernels,
         .tp = nd_group_place(cluster, calibration, nd_mesh_group(layout, ND_GROUP_TP)),
         .cp = nd_group_place(cluster, calibration, nd_mesh_group(layout, ND_GROUP_CP)),
         .ep = nd_group_place(cluster, calibration, nd_mesh_group(layout, ND_GROUP_EP)),

@@ -85,6 +85,8 @@ static nd_status read_abilities(nd_json root, nd_stack *stack, nd_error *err)
     ND_TRY(nd_json_opt_bool(root, "expert_parallel", &stack->expert_parallel, err));
     ND_TRY(nd_json_opt_bool(root, "tp_implies_sp", &stack->tp_implies_sp, err));
     ND_TRY(nd_json_opt_bool(root, "tp_without_sp", &stack->tp_without_sp, err));
+    stack->tp_usually_sp = stack->tp_implies_sp;
+    ND_TRY(nd_json_opt_bool(root, "tp_usually_sp", &stack->tp_usually_sp, err));
     ND_TRY(nd_json_need_string(root, "default_sharding", &text, err));
     int sharding = index_of(text, sharding_name, ND_SHARDING_COUNT);
     if (sharding < 0) {
@@ -103,6 +105,13 @@ static nd_status read_figure(nd_json root, const char *key, double min, double m
     return nd_json_need_double(figure, "value", min, max, out, err);
 }
 
+/* The same, but the figure may be absent: *out keeps its value. */
+static nd_status read_optional_figure(nd_json root, const char *key, double min, double max, double *out, nd_error *err)
+{
+    nd_json ignored;
+    return nd_json_find(root, key, &ignored) ? read_figure(root, key, min, max, out, err) : ND_OK;
+}
+
 static nd_status read_time_figures(nd_json root, nd_stack *stack, nd_error *err)
 {
     nd_block_style *style = &stack->style;
@@ -112,6 +121,8 @@ static nd_status read_time_figures(nd_json root, nd_stack *stack, nd_error *err)
     ND_TRY(nd_json_opt_bool(root, "gathers_sp_in_backward", &style->gathers_sp_in_backward, err));
     ND_TRY(nd_json_opt_bool(root, "overlaps_dp", &stack->overlaps_dp, err));
     ND_TRY(nd_json_opt_bool(root, "overlaps_pp", &stack->overlaps_pp, err));
+    ND_TRY(read_figure(root, "gemm_frac", 0.1, 2.0, &stack->gemm_frac, err));
+    ND_TRY(read_figure(root, "attention_frac", 0.1, 2.0, &stack->attention_frac, err));
     ND_TRY(read_figure(root, "logit_bytes", 0.0, 64.0, &style->logit_bytes, err));
     ND_TRY(read_figure(root, "loss_traffic_bytes", 0.0, 256.0, &style->loss_traffic_bytes, err));
     ND_TRY(read_figure(root, "loss_chunks", 1.0, 4096.0, &style->loss_chunks, err));
@@ -132,6 +143,9 @@ static nd_status read_memory_figures(nd_json root, nd_stack *stack, nd_error *er
     ND_TRY(read_figure(root, "master_bytes", 0.0, 8.0, &stack->master_bytes, err));
     ND_TRY(read_figure(root, "weight_bytes", 1.0, 8.0, &stack->weight_bytes, err));
     ND_TRY(read_figure(root, "grad_bytes", 1.0, 8.0, &stack->grad_bytes, err));
+    stack->bf16_grad_bytes = stack->grad_bytes;
+    ND_TRY(read_optional_figure(root, "bf16_grad_bytes", 1.0, 16.0, &stack->bf16_grad_bytes, err));
+    ND_TRY(read_optional_figure(root, "fragmentation_frac", 0.0, 1.0, &stack->fragmentation_frac, err));
     ND_TRY(read_figure(root, "gathered_layers", 0.0, 16.0, &stack->gathered_layers, err));
     ND_TRY(read_figure(root, "reserved_ratio", 1.0, 2.0, &stack->reserved_ratio, err));
     ND_TRY(read_figure(root, "context_bytes", 0.0, 16.0 * ND_GIB, &stack->context_bytes, err));
@@ -177,6 +191,17 @@ nd_status nd_stack_find(const char *name, nd_stack *out, nd_error *err)
         *out = stack;
     }
     return status;
+}
+
+double *nd_stack_constant(nd_stack *stack, const char *key)
+{
+    if (strcmp(key, "gemm_frac") == 0) {
+        return &stack->gemm_frac;
+    }
+    if (strcmp(key, "attention_frac") == 0) {
+        return &stack->attention_frac;
+    }
+    return strcmp(key, "launch_s") == 0 ? &stack->launch_s : NULL;
 }
 
 size_t nd_stack_builtin_count(void)

@@ -20,9 +20,12 @@ typedef struct nd_stack {
     bool expert_parallel;
     bool tp_implies_sp;           /* sequence parallelism is always on with tp */
     bool tp_without_sp;           /* tp with sequence parallelism off is possible */
+    bool tp_usually_sp;           /* its recipes turn sequence parallelism on with tp */
     nd_sharding default_sharding; /* when dp_shard (or cp) is larger than 1 */
     nd_attention default_attention;
     /* time */
+    double gemm_frac;      /* of its GEMM library against the GPU's calibration */
+    double attention_frac; /* of its attention kernel against the best of its generation */
     nd_block_style style;
     double grad_reduce_bytes; /* bytes of one gradient element on the wire */
     double tp_overlap_frac;   /* part of the tp collectives that is hidden */
@@ -36,6 +39,8 @@ typedef struct nd_stack {
     double master_bytes;         /* bytes per trained parameter of the fp32 copy (0 when the weights are fp32) */
     double weight_bytes;         /* bytes per resident parameter shard */
     double grad_bytes;           /* bytes per resident gradient element */
+    double bf16_grad_bytes;      /* the same in bf16 training, where fp16 needs none of its fp32 accumulators */
+    double fragmentation_frac;   /* activations take this much more than their size in an old allocator */
     double gathered_layers;      /* unsharded layers alive at once under zero3 */
     bool dummy_wgrad;            /* one unsharded weight gradient per distinct shape (Transformer Engine) */
     double reserved_ratio;       /* reserved by the allocator / allocated */
@@ -48,6 +53,9 @@ typedef struct nd_stack {
 
 /** A built-in stack by name ("torch-fsdp2", "torch-ddp", "megatron", "deepspeed", "ndplan"). */
 nd_status nd_stack_find(const char *name, nd_stack *out, nd_error *err) ND_NODISCARD;
+
+/** Place of a fitted constant by its JSON key ("gemm_frac", "attention_frac", "launch_s"), or NULL. */
+double *nd_stack_constant(nd_stack *stack, const char *key);
 
 size_t nd_stack_builtin_count(void);
 const char *nd_stack_builtin_name(size_t index);

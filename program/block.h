@@ -60,6 +60,7 @@ typedef struct nd_op {
     int64_t batch, q_len, kv_len, heads, qk_dim, v_dim;
     double pairs;  /* query-key pairs of one head and sequence that are computed by this rank */
     bool backward; /* attention backward kernel */
+    bool math;     /* batched GEMMs over the whole score matrix, which goes through memory */
     /* collective */
     nd_collective collective;
     nd_group_kind group;

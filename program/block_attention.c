@@ -112,13 +112,32 @@ static bool runs_core(const nd_block_builder *builder)
            (builder->recompute == ND_RECOMPUTE_SELECTIVE && !builder->style->selective_is_per_op);
 }
 
-/* Without flash attention the score matrix goes to memory: about 5 passes forward and 6 backward. */
-static void score_traffic(nd_block_builder *builder, double scores)
+/* Passes of the score matrix that no GEMM makes, in elements of 16 bit. Fused (Megatron): one causal softmax kernel
+ * that touches half of what it reads, and dropout with a one-byte mask. Eager: scale, mask, cast, softmax in fp32,
+ * cast, dropout, each its own kernel. Own count. */
+typedef struct score_cost {
+    double passes;
+    int32_t kernels;
+} score_cost;
+
+static score_cost score_traffic(const nd_block_builder *builder)
 {
-    double passes = builder->pass == ND_PASS_BACKWARD ? 6.0 : 5.0;
-    nd_op *op = &builder->list->ops[builder->list->count - 1];
-    op->hbm_bytes += passes * scores * builder->element_bytes;
-    op->kernels += 4;
+    static const score_cost fused[2] = {{4.0, 2}, {4.5, 2}};
+    static const score_cost eager[2] = {{16.5, 6}, {14.0, 6}};
+    const score_cost *costs = builder->style->fused_elementwise ? fused : eager;
+    return costs[builder->pass == ND_PASS_BACKWARD];
+}
+
+/* Without flash attention: two batched GEMMs over the whole matrix forward, four backward, no causal saving. */
+static void materialise_scores(nd_block_builder *builder, nd_op *op)
+{
+    double scores = (double)op->batch * (double)op->heads * (double)op->q_len * (double)op->kv_len;
+    score_cost cost = score_traffic(builder);
+    op->math = true;
+    op->pairs = (double)op->q_len * (double)op->kv_len;
+    op->flops = 2.0 * scores * (double)(op->qk_dim + op->v_dim) * (op->backward ? 2.0 : 1.0);
+    op->hbm_bytes = cost.passes * scores * builder->element_bytes;
+    op->kernels = cost.kernels;
     if (builder->pass == ND_PASS_FORWARD && builder->recompute == ND_RECOMPUTE_NONE) {
         op->saved_bytes += 5.0 * scores; /* scores 2, softmax 2, dropout mask 1 */
     }
@@ -161,7 +180,7 @@ static void core(nd_block_builder *builder)
     nd_builder_keep(builder, out_elements * builder->element_bytes, 1.5);         /* + the k or v that per-op keeps */
     nd_builder_keep(builder, 4.0 * (double)builder->tokens * (double)heads, 1.0); /* fp32 log-sum-exp */
     if (builder->train->attention == ND_ATTENTION_MATH) {
-        score_traffic(builder, (double)layout->micro_batch * (double)seq * (double)seq / (double)cp * (double)heads);
+        materialise_scores(builder, op);
     }
 }
 

@@ -1,0 +1,384 @@
+#include "cost_model/measured_run.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/units.h"
+#include "cost_model/measured_internal.h"
+
+static const char *const columns[] = {
+    "id",
+    "source",
+    "source_locator",
+    "year",
+    "model",
+    "params_b",
+    "hidden",
+    "layers",
+    "heads",
+    "kv_heads",
+    "ffn_hidden",
+    "ffn_kind",
+    "vocab",
+    "tied_embeddings",
+    "experts",
+    "experts_topk",
+    "moe_ffn_hidden",
+    "gpu",
+    "gpus",
+    "gpus_per_node",
+    "inter_node_network",
+    "framework",
+    "precision",
+    "seq_len",
+    "micro_batch",
+    "global_batch",
+    "dp_replicate",
+    "dp_shard",
+    "zero_stage",
+    "tp",
+    "sp",
+    "cp",
+    "pp",
+    "vpp",
+    "ep",
+    "recompute",
+    "flash_attn",
+    "optimizer",
+    "tokens_per_s_per_gpu",
+    "tflops_per_gpu",
+    "mfu_pct",
+    "step_time_s",
+    "peak_mem_gib",
+    "mem_kind",
+    "flops_convention",
+    "notes",
+    "grade",
+};
+
+const char *nd_assumption_name(nd_assumption assumption)
+{
+    static const char *const names[] = {
+#define ND_ASSUMPTION_NAME(name, text) text,
+        ND_ASSUMPTION_LIST(ND_ASSUMPTION_NAME)
+#undef ND_ASSUMPTION_NAME
+    };
+    return names[assumption];
+}
+
+nd_status nd_measured_check(const nd_csv *csv, nd_error *err)
+{
+    ND_TRY(nd_csv_check_columns(csv, columns, sizeof columns / sizeof columns[0], err));
+    ND_TRY(nd_csv_need_column(csv, "model", err));
+    ND_TRY(nd_csv_need_column(csv, "gpu", err));
+    return nd_csv_need_column(csv, "gpus", err);
+}
+
+int64_t nd_row_int(nd_row *row, const char *name, int64_t otherwise)
+{
+    int64_t value = otherwise;
+    nd_error err;
+    nd_status status = nd_csv_int(row->csv, row->index, name, 0, (int64_t)1 << 40, &value, &err);
+    if (status != ND_OK && row->status == ND_OK) {
+        row->status = status;
+        row->err = err;
+    }
+    return value;
+}
+
+double nd_row_double(nd_row *row, const char *name, double otherwise)
+{
+    double value = otherwise;
+    nd_error err;
+    nd_status status = nd_csv_double(row->csv, row->index, name, 0.0, 1e15, &value, &err);
+    if (status != ND_OK && row->status == ND_OK) {
+        row->status = status;
+        row->err = err;
+    }
+    return value;
+}
+
+const char *nd_row_text(const nd_row *row, const char *name)
+{
+    return nd_csv_text(row->csv, row->index, name);
+}
+
+bool nd_row_has(const nd_row *row, const char *name, const char *part)
+{
+    return strstr(nd_row_text(row, name), part) != NULL;
+}
+
+void nd_row_assume(nd_row *row, nd_assumption assumption)
+{
+    row->assumed |= 1u << assumption;
+}
+
+/* "LF-001" -> "LF"; otherwise the source column, or "runs". */
+static void read_names(const nd_row *row, nd_measured_run *run)
+{
+    const char *id = nd_row_text(row, "id");
+    const char *source = nd_row_text(row, "source");
+    size_t letters = 0;
+    while (isupper((unsigned char)id[letters])) {
+        letters++;
+    }
+    if (*id == '\0') {
+        (void)snprintf(run->id, sizeof run->id, "row %zu", row->index + 1);
+    } else {
+        (void)snprintf(run->id, sizeof run->id, "%s", id);
+    }
+    if (letters > 0 && id[letters] == '-') {
+        (void)snprintf(run->source, sizeof run->source, "%.*s", (int)letters, id);
+    } else {
+        (void)snprintf(run->source, sizeof run->source, "%s", *source == '\0' ? "runs" : source);
+    }
+    (void)snprintf(run->framework, sizeof run->framework, "%s", nd_row_text(row, "framework"));
+}
+
+static void read_recompute(nd_row *row, nd_layout *layout)
+{
+    layout->recompute_every = 1;
+    if (nd_row_has(row, "recompute", "full")) {
+        layout->recompute = ND_RECOMPUTE_FULL;
+    } else if (nd_row_has(row, "recompute", "selective")) {
+        layout->recompute = ND_RECOMPUTE_SELECTIVE;
+    } else if (nd_row_has(row, "recompute", "partial")) {
+        layout->recompute = ND_RECOMPUTE_EVERY;
+        layout->recompute_every = 2;
+        nd_row_assume(row, ND_ASSUMED_PARTIAL);
+    } else if (!nd_row_has(row, "recompute", "none")) {
+        nd_row_assume(row, ND_ASSUMED_RECOMPUTE);
+    }
+}
+
+static void read_sharding(nd_row *row, const nd_stack *stack, nd_layout *layout)
+{
+    static const nd_sharding stages[] = {ND_SHARDING_NONE, ND_SHARDING_ZERO1, ND_SHARDING_ZERO2, ND_SHARDING_ZERO3};
+    int64_t zero = nd_row_int(row, "zero_stage", -1);
+    if (zero < 0) {
+        nd_row_assume(row, ND_ASSUMED_SHARDING);
+        layout->sharding = stack->default_sharding;
+    } else {
+        layout->sharding = stages[zero < 3 ? zero : 3];
+    }
+    int32_t *replicate = &layout->size[ND_AXIS_DP_REPLICATE];
+    int32_t *shard = &layout->size[ND_AXIS_DP_SHARD];
+    if (layout->sharding != ND_SHARDING_NONE && *shard == 1) { /* sharded over all data-parallel ranks */
+        *shard = *replicate;
+        *replicate = 1;
+    }
+    if (nd_row_has(row, "framework", "torchtitan") && layout->size[ND_AXIS_PP] > 1 &&
+        layout->sharding == ND_SHARDING_ZERO3) {
+        layout->sharding = ND_SHARDING_ZERO2; /* reshard_after_forward "default" is off with pipelines */
+    }
+}
+
+/* InternEvo's optimizer states are sharded inside a group of ranks and replicated across groups. */
+static void split_sharding_group(nd_row *row, nd_layout *layout)
+{
+    const char *text = strstr(nd_row_text(row, "notes"), "sharding group: ");
+    int ranks = 0;
+    int32_t *shard = &layout->size[ND_AXIS_DP_SHARD];
+    if (text != NULL && sscanf(text, "sharding group: %d ranks", &ranks) == 1 && ranks > 0 && *shard % ranks == 0) {
+        layout->size[ND_AXIS_DP_REPLICATE] *= *shard / ranks;
+        *shard = ranks;
+    }
+}
+
+static int32_t degree(nd_row *row, const char *name, int64_t otherwise)
+{
+    int64_t value = nd_row_int(row, name, otherwise);
+    return (int32_t)(value < 1 ? 1 : value > (1 << 20) ? 1 << 20 : value);
+}
+
+static void read_degrees(nd_row *row, nd_layout *l)
+{
+    l->size[ND_AXIS_TP] = degree(row, "tp", 1);
+    l->size[ND_AXIS_CP] = degree(row, "cp", 1);
+    l->size[ND_AXIS_PP] = degree(row, "pp", 1);
+    l->size[ND_AXIS_DP_REPLICATE] = degree(row, "dp_replicate", 1);
+    l->size[ND_AXIS_DP_SHARD] = degree(row, "dp_shard", 1);
+    l->vpp = degree(row, "vpp", nd_row_has(row, "notes", "interleaved 1F1B") ? 2 : 1);
+    l->vpp = l->size[ND_AXIS_PP] > 1 ? l->vpp : 1;
+    l->ep = degree(row, "ep", 1);
+    l->schedule = l->vpp > 1 ? ND_SCHEDULE_INTERLEAVED : ND_SCHEDULE_1F1B;
+}
+
+/* torchtitan of 2024 and early 2025 splits the local batch into as many micro-batches as there are stages. */
+static int64_t usual_micro_batch(nd_row *row, const nd_layout *layout, int64_t local_batch)
+{
+    int64_t stages = (int64_t)layout->size[ND_AXIS_PP] * layout->vpp;
+    if (nd_row_has(row, "framework", "torchtitan") && layout->size[ND_AXIS_PP] > 1) {
+        return local_batch > stages ? local_batch / stages : 1;
+    }
+    nd_row_assume(row, ND_ASSUMED_MICRO_BATCH);
+    return 1;
+}
+
+static void read_batch(nd_row *row, nd_layout *l)
+{
+    int64_t data_ranks = (int64_t)l->size[ND_AXIS_DP_REPLICATE] * l->size[ND_AXIS_DP_SHARD];
+    int64_t micro_batch = nd_row_int(row, "micro_batch", 0);
+    int64_t global = nd_row_int(row, "global_batch", 0);
+    if (global == 0) {
+        nd_row_assume(row, ND_ASSUMED_GLOBAL_BATCH);
+        global = (micro_batch > 0 ? micro_batch : 1) * data_ranks * l->size[ND_AXIS_PP];
+    }
+    if (micro_batch == 0) {
+        micro_batch = usual_micro_batch(row, l, global / data_ranks);
+    }
+    l->micro_batch = (int32_t)(micro_batch < 1 << 20 ? micro_batch : 1 << 20);
+    l->grad_accum = (global + l->micro_batch * data_ranks / 2) / (l->micro_batch * data_ranks);
+    l->grad_accum = l->grad_accum > 0 ? l->grad_accum : 1;
+}
+
+static nd_status read_layout(nd_row *row, nd_measured_run *run, nd_error *err)
+{
+    nd_layout *l = &run->layout;
+    *l = nd_layout_single();
+    read_degrees(row, l);
+    read_recompute(row, l);
+    read_sharding(row, &run->stack, l);
+    split_sharding_group(row, l);
+    bool sp = nd_row_int(row, "sp", run->stack.tp_usually_sp) != 0;
+    l->sequence_parallel = sp && l->size[ND_AXIS_TP] > 1;
+    read_batch(row, l);
+    if (nd_layout_ranks(l) != run->cluster.gpus) {
+        return nd_fail(err, ND_EUNSUPPORTED, "the degrees multiply to %lld ranks, not to %lld GPUs",
+                       (long long)nd_layout_ranks(l), (long long)run->cluster.gpus);
+    }
+    if (run->model.experts == 0) {
+        l->ep = 1;
+    }
+    return ND_OK;
+}
+
+static nd_dtype read_precision(nd_row *row)
+{
+    if (nd_row_has(row, "precision", "fp8")) {
+        return ND_DTYPE_FP8;
+    }
+    if (nd_row_has(row, "precision", "fp16")) {
+        return ND_DTYPE_FP16;
+    }
+    if (nd_row_has(row, "precision", "fp32")) {
+        return ND_DTYPE_FP32;
+    }
+    if (!nd_row_has(row, "precision", "bf16")) {
+        nd_row_assume(row, ND_ASSUMED_PRECISION);
+    }
+    return ND_DTYPE_BF16;
+}
+
+static nd_attention read_attention(nd_row *row, const nd_stack *stack)
+{
+    int64_t flash = nd_row_int(row, "flash_attn", -1);
+    if (flash < 0) {
+        nd_row_assume(row, ND_ASSUMED_ATTENTION);
+    }
+    return flash == 0 ? ND_ATTENTION_MATH : stack->default_attention;
+}
+
+static void read_training(nd_row *row, nd_measured_run *run)
+{
+    int64_t seq = nd_row_int(row, "seq_len", 0);
+    if (seq == 0) {
+        nd_row_assume(row, ND_ASSUMED_SEQ_LEN);
+        seq = 2048;
+    }
+    run->train = (nd_train_spec){
+        .seq_len_tokens = seq,
+        .global_batch_seqs = nd_layout_global_batch_seqs(&run->layout),
+        .precision = read_precision(row),
+        .optimizer = ND_OPTIMIZER_ADAMW,
+        .attention = read_attention(row, &run->stack),
+        .base_bits = 16,
+    };
+    if (nd_row_has(row, "notes", "LoRA")) {
+        nd_row_assume(row, ND_ASSUMED_LORA);
+        run->train.lora_rank = 16;
+    }
+    if (nd_row_has(row, "notes", "packed")) {
+        nd_row_assume(row, ND_ASSUMED_PACKING);
+    }
+}
+
+/* FLOPs of one token in the convention that the row states; 0 when it states none that is known. */
+static double flops_per_token(nd_row *row, const nd_measured_run *run)
+{
+    int64_t seq = run->train.seq_len_tokens;
+    if (nd_row_has(row, "flops_convention", "model-causal")) {
+        return nd_model_flops_per_token(&run->model, seq, ND_FLOPS_CAUSAL);
+    }
+    return nd_row_has(row, "flops_convention", "model-full") ? nd_model_flops_per_token(&run->model, seq, ND_FLOPS_FULL)
+                                                             : 0.0;
+}
+
+static void read_measurement(nd_row *row, nd_measured_run *run)
+{
+    double tokens = (double)run->train.global_batch_seqs * (double)run->train.seq_len_tokens;
+    double tokens_per_s = nd_row_double(row, "tokens_per_s_per_gpu", 0.0);
+    double flops_per_s = nd_row_double(row, "tflops_per_gpu", 0.0) * 1e12;
+    run->step_s = nd_row_double(row, "step_time_s", 0.0);
+    if (run->step_s <= 0.0 && tokens_per_s <= 0.0 && flops_per_s > 0.0) {
+        double per_token = flops_per_token(row, run);
+        tokens_per_s = per_token > 0.0 ? flops_per_s / per_token : 0.0;
+    }
+    if (run->step_s <= 0.0 && tokens_per_s > 0.0) {
+        run->step_s = tokens / (tokens_per_s * (double)run->cluster.gpus);
+    }
+    run->peak_bytes = nd_row_double(row, "peak_mem_gib", 0.0) * ND_GIB;
+    run->memory_kind = nd_row_has(row, "mem_kind", "allocated")  ? ND_MEMORY_ALLOCATED
+                       : nd_row_has(row, "mem_kind", "reserved") ? ND_MEMORY_RESERVED
+                                                                 : ND_MEMORY_DEVICE;
+    const char *grade = nd_row_text(row, "grade");
+    run->grade = *grade == '\0' ? ' ' : *grade;
+    run->contradictory = nd_row_has(row, "notes", "FLAG");
+}
+
+static nd_status read_run(nd_row *row, nd_measured_run *run, nd_error *err)
+{
+    if (nd_row_has(row, "precision", "fp4")) {
+        return nd_fail(err, ND_EUNSUPPORTED, "precision '%.20s' is not modelled", nd_row_text(row, "precision"));
+    }
+    ND_TRY(nd_row_cluster(row, &run->cluster, err));
+    ND_TRY(nd_row_model(row, &run->model, err));
+    ND_TRY(nd_row_stack(row, &run->stack, err));
+    ND_TRY(read_layout(row, run, err));
+    read_training(row, run);
+    read_measurement(row, run);
+    return nd_train_spec_check(&run->train, err);
+}
+
+nd_status nd_measured_read(const nd_csv *csv, size_t row_index, nd_measured_run *out, nd_error *err)
+{
+    nd_row row = {.csv = csv, .index = row_index, .status = ND_OK};
+    nd_error found;
+    memset(out, 0, sizeof *out);
+    read_names(&row, out);
+    nd_status status = read_run(&row, out, &found);
+    out->assumed = row.assumed;
+    if (row.status != ND_OK) { /* a malformed cell matters more than what followed from it */
+        return nd_fail(err, ND_EPARSE, "%s", row.err.message);
+    }
+    return status == ND_OK ? ND_OK : nd_fail(err, ND_EUNSUPPORTED, "%s", found.message);
+}
+
+bool nd_measured_is_hard(const nd_measured_run *run)
+{
+    return run->model.experts > 0 || run->train.precision == ND_DTYPE_FP8;
+}
+
+double nd_measured_memory(const nd_measured_run *run, const nd_memory_breakdown *memory)
+{
+    switch (run->memory_kind) {
+    case ND_MEMORY_ALLOCATED:
+        return memory->allocated_bytes;
+    case ND_MEMORY_RESERVED:
+        return memory->allocated_bytes * run->stack.reserved_ratio;
+    case ND_MEMORY_DEVICE:
+        break;
+    }
+    return memory->peak_bytes;
+}
