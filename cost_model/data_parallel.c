@@ -203,14 +203,15 @@ static void add_whole(const nd_cost_context *context, const nd_layout *layout, c
     nd_dp_unit unit = nd_dp_price(context, layout, dense, expert, lora ? trained : dense, lora ? 0.0 : expert);
     bool gathers_weights = layout->sharding == ND_SHARDING_ZERO1 || layout->sharding == ND_SHARDING_ZERO2;
     double reductions = layout->sharding == ND_SHARDING_ZERO2 ? (double)layout->grad_accum : 1.0;
-    double reduce = unit.reduce_s + unit.expert_reduce_s;
+    double reduce = unit.reduce_s + unit.expert_reduce_s + unit.replicate_s / reductions;
     double gather = gathers_weights ? unit.gather_s + unit.expert_gather_s : 0.0;
     double hidden = 0.0;
     if (context->stack->overlaps_dp) {
         double cover = hideable_frac / (double)layout->vpp;
         hidden = reductions * fmin(reduce, cover * backward) + fmin(gather, cover * forward);
     }
-    cost->exposed_s += reductions * reduce + gather + unit.replicate_s - hidden;
+    cost->exposed_s += reductions * reduce + gather - hidden;
+    unit.replicate_s /= reductions;
     add_hidden(p, &unit, gathers_weights ? 1.0 : 0.0, reductions, hidden, cost);
 }
 

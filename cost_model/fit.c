@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS_MAX = 10, ITERATIONS_MAX = 60 };
+enum { ROUNDS_MAX = 10, ITERATIONS_MAX = 25 };
 
 static const double huber_k = 1.345; /* 95 % efficiency for normal errors (Huber) */
 static const double weights_settled = 1e-3;
@@ -125,7 +125,7 @@ static nd_status solve(fit *f, gsl_multifit_nlinear_workspace *workspace, gsl_ve
         return broken_model(err);
     }
     /* no progress is an answer too: kinks of the model end the descent at the best point found */
-    (void)gsl_multifit_nlinear_driver(ITERATIONS_MAX, 1e-7, 1e-9, 1e-10, NULL, NULL, &info, workspace);
+    (void)gsl_multifit_nlinear_driver(ITERATIONS_MAX, 1e-4, 1e-6, 1e-6, NULL, NULL, &info, workspace);
     if (f->broken) {
         return broken_model(err);
     }

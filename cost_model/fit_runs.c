@@ -23,7 +23,7 @@ static const adjustable adjustables[] = {
     {false, "gemm_frac", 0.12, 0.2, 1.0}, {false, "attention_frac", 0.20, 0.1, 0.95},
     {false, "hbm_frac", 0.15, 0.3, 0.98}, {false, "contention_frac", 0.5, 0.05, 1.5},
     {false, "fp8_frac", 0.15, 0.3, 1.2},  {false, "grouped_frac", 0.2, 0.2, 1.2},
-    {true, "gemm_frac", 0.05, 0.5, 1.3},  {true, "attention_frac", 0.20, 0.2, 1.5},
+    {true, "gemm_frac", 0.08, 0.5, 1.3},  {true, "attention_frac", 0.20, 0.2, 1.5},
     {true, "launch_s", 0.7, 1e-7, 2e-4},
 };
 enum { ADJUSTABLE_COUNT = sizeof adjustables / sizeof adjustables[0] };
@@ -163,9 +163,7 @@ static double predict_run(run_problem *p, run_state *state, const double *values
         place->values[k] = values[j];
         *constant_of(p->set, entry, &p->constants[j]) = values[j];
     }
-    nd_estimate estimate;
-    nd_run_set_predict(p->set, state->entry, &estimate);
-    place->step_s = estimate.time.step_s;
+    place->step_s = nd_run_set_step_s(p->set, state->entry);
     state->filled = state->filled < CACHE_WAYS ? state->filled + 1 : CACHE_WAYS;
     state->next = (state->next + 1) % CACHE_WAYS;
     return place->step_s;

@@ -3,7 +3,7 @@
 
 static const nd_recompute lightest_first[] = {ND_RECOMPUTE_NONE, ND_RECOMPUTE_SELECTIVE, ND_RECOMPUTE_FULL};
 
-static bool is_assumed(const nd_measured_run *run, nd_assumption assumption)
+static bool is_assumed(const nd_measured_run *run, nd_run_assumption assumption)
 {
     return (run->assumed >> assumption & 1u) != 0;
 }

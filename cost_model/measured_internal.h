@@ -18,7 +18,7 @@ int64_t nd_row_int(nd_row *row, const char *name, int64_t otherwise);
 double nd_row_double(nd_row *row, const char *name, double otherwise);
 const char *nd_row_text(const nd_row *row, const char *name);
 bool nd_row_has(const nd_row *row, const char *name, const char *part); /* part of the text, case matters */
-void nd_row_assume(nd_row *row, nd_assumption assumption);
+void nd_row_assume(nd_row *row, nd_run_assumption assumption);
 
 /** measured_model.c */
 nd_status nd_row_model(nd_row *row, nd_model_spec *out, nd_error *err) ND_NODISCARD;

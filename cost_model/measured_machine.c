@@ -149,7 +149,7 @@ static const char *const stacks[][2] = {
     {"Transformer Engine", "megatron"},
     {"Megatron", "megatron"},
     {"megatron", "megatron"},
-    {"InternEvo", "megatron"},
+    {"InternEvo", "internevo"},
     {"JAX", "nemo"},
     {"DeepSpeed", "deepspeed"},
     {"deepspeed", "deepspeed"},
@@ -206,8 +206,13 @@ nd_status nd_row_stack(nd_row *row, nd_stack *out, nd_error *err)
     if (nd_row_has(row, "notes", "overlap options off")) {
         out->overlaps_dp = false;
     }
-    if (nd_row_has(row, "notes", "mode PURE")) {
-        out->grad_reduce_bytes = 2.0; /* Composer's PURE reduces in the parameters' 16 bits */
+    if (nd_row_has(row, "notes", "mode DEFAULT")) {
+        out->grad_reduce_bytes = 4.0; /* Composer's DEFAULT reduces in fp32, PURE in the parameters' 16 bits */
+    }
+    if (nd_row_has(row, "notes", "overlap of DP, TP and PP")) {
+        nd_stack nemo;
+        ND_TRY(nd_stack_find("nemo", &nemo, err));
+        out->tp_overlap_frac = nemo.tp_overlap_frac;
     }
     if (nd_row_has(row, "notes", "async TP")) {
         out->tp_overlap_frac = 0.6; /* torchtitan's asynchronous tensor parallelism: fit on its tables */

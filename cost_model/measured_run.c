@@ -57,7 +57,7 @@ static const char *const columns[] = {
     "grade",
 };
 
-const char *nd_assumption_name(nd_assumption assumption)
+const char *nd_run_assumption_name(nd_run_assumption assumption)
 {
     static const char *const names[] = {
 #define ND_ASSUMPTION_NAME(name, text) text,
@@ -109,7 +109,7 @@ bool nd_row_has(const nd_row *row, const char *name, const char *part)
     return strstr(nd_row_text(row, name), part) != NULL;
 }
 
-void nd_row_assume(nd_row *row, nd_assumption assumption)
+void nd_row_assume(nd_row *row, nd_run_assumption assumption)
 {
     row->assumed |= 1u << assumption;
 }
@@ -147,7 +147,7 @@ static void read_recompute(nd_row *row, nd_layout *layout)
         layout->recompute = ND_RECOMPUTE_EVERY;
         layout->recompute_every = 2;
         nd_row_assume(row, ND_ASSUMED_PARTIAL);
-    } else if (!nd_row_has(row, "recompute", "none")) {
+    } else if (!nd_row_has(row, "recompute", "none") && !nd_row_has(row, "notes", "sets none")) {
         nd_row_assume(row, ND_ASSUMED_RECOMPUTE);
     }
 }

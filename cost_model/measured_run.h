@@ -35,12 +35,12 @@ typedef enum nd_memory_kind { ND_MEMORY_ALLOCATED, ND_MEMORY_RESERVED, ND_MEMORY
     X(ND_ASSUMED_LORA, "lora rank")            /* 16 */                                                                \
     X(ND_ASSUMED_PACKING, "packing")           /* documents fill the sequence */
 
-typedef enum nd_assumption {
+typedef enum nd_run_assumption {
 #define ND_ASSUMPTION_ENUM(name, text) name,
     ND_ASSUMPTION_LIST(ND_ASSUMPTION_ENUM)
 #undef ND_ASSUMPTION_ENUM
         ND_ASSUMPTION_COUNT
-} nd_assumption;
+} nd_run_assumption;
 
 typedef struct nd_measured_run {
     char id[40];
@@ -56,10 +56,10 @@ typedef struct nd_measured_run {
     nd_memory_kind memory_kind;
     char grade;         /* 'A', 'B', 'C', or ' ' when the table has no grades */
     bool contradictory; /* the notes carry FLAG: the source contradicts itself */
-    uint32_t assumed;   /* bit per nd_assumption */
+    uint32_t assumed;   /* bit per nd_run_assumption */
 } nd_measured_run;
 
-const char *nd_assumption_name(nd_assumption assumption);
+const char *nd_run_assumption_name(nd_run_assumption assumption);
 
 /** ND_EPARSE unless the table's columns are known and can describe a run. */
 nd_status nd_measured_check(const nd_csv *csv, nd_error *err) ND_NODISCARD;

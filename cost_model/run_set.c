@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost_model/time.h"
+
 static nd_status find_calibration(nd_run_set *set, const nd_gpu_spec *gpu, const nd_calibration *own, int32_t *index,
                                   nd_error *err)
 {
@@ -93,4 +95,14 @@ void nd_run_set_predict(const nd_run_set *set, int64_t index, nd_estimate *out)
 {
     const nd_run_entry *entry = &set->entries[index];
     nd_estimate_layout(&entry->context, &entry->run.layout, out);
+}
+
+double nd_run_set_step_s(const nd_run_set *set, int64_t index)
+{
+    const nd_run_entry *entry = &set->entries[index];
+    nd_block_prices prices;
+    nd_time_breakdown time;
+    nd_price_blocks(&entry->context, &entry->run.layout, &prices);
+    nd_estimate_time(&entry->context, &entry->run.layout, &prices, &time);
+    return time.step_s;
 }

@@ -38,6 +38,9 @@ nd_status nd_run_set_load(const nd_csv *csv, const nd_calibration *own, nd_run_s
 
 void nd_run_set_free(nd_run_set *set);
 
+/** Step time of entry `index` alone, for fits. */
+double nd_run_set_step_s(const nd_run_set *set, int64_t index);
+
 /** Predict entry `index` with the set's calibrations as they are now. */
 void nd_run_set_predict(const nd_run_set *set, int64_t index, nd_estimate *out);
 
