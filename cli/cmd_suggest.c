@@ -143,6 +143,7 @@ static nd_status run_suggest(const nd_options *options, int *exit_status, nd_err
         nd_inputs_default_batch(&inputs, inputs.cluster.gpus, "one sequence for each GPU; yours decides accumulation");
     }
     ND_TRY(nd_inputs_finish(&inputs, err));
+    ND_TRY(nd_inputs_anchor(options, &inputs, NULL, err));
     nd_plan_list list = {0};
     ND_TRY(nd_search(&inputs.cost, inputs.framework, &search, &list, err));
     nd_status status = print_plans(options, &inputs, &list, search.objective, format, err);

@@ -18,6 +18,7 @@ typedef struct nd_command {
 extern const nd_command nd_command_suggest;
 extern const nd_command nd_command_estimate;
 extern const nd_command nd_command_list;
+extern const nd_command nd_command_calibrate;
 
 /** --json and --csv; both at once are refused. */
 nd_status nd_command_format(const nd_options *options, nd_report_format *out, nd_error *err) ND_NODISCARD;

@@ -79,13 +79,22 @@ static nd_status load_software(const nd_options *options, nd_inputs *inputs, nd_
     return ND_OK;
 }
 
+/* Priors of the GPU, the project's own fit over them, and the user's fit over that. */
 static nd_status load_calibration(const nd_options *options, nd_inputs *inputs, nd_error *err)
 {
     const char *path = options->value[ND_OPTION_CALIBRATION];
-    if (path != NULL) {
-        return nd_calibration_load(path, &inputs->calibration, err);
-    }
+    ND_TRY(nd_fitted_shipped(&inputs->fitted, err));
     ND_TRY(nd_calibration_for_gpu(&inputs->cluster.gpu, &inputs->calibration, err));
+    nd_fitted_apply(&inputs->fitted, &inputs->calibration, &inputs->stack);
+    if (path != NULL) {
+        double form = inputs->fitted.form_log_sd;
+        double hard_form = inputs->fitted.hard_form_log_sd;
+        ND_TRY(nd_fitted_load(path, &inputs->fitted, err));
+        nd_fitted_apply(&inputs->fitted, &inputs->calibration, &inputs->stack);
+        inputs->fitted.form_log_sd = inputs->fitted.form_log_sd > 0.0 ? inputs->fitted.form_log_sd : form;
+        inputs->fitted.hard_form_log_sd =
+            inputs->fitted.hard_form_log_sd > 0.0 ? inputs->fitted.hard_form_log_sd : hard_form;
+    }
     if (strcmp(inputs->calibration.gpu, inputs->cluster.gpu.name) != 0) {
         nd_inputs_assume(inputs, "--calibration", inputs->calibration.name,
                          "there is none for %s; its constants were fitted on %s", inputs->cluster.gpu.name,
@@ -232,6 +241,9 @@ void nd_inputs_default_batch(nd_inputs *inputs, int64_t global_batch_seqs, const
 nd_status nd_inputs_finish(nd_inputs *inputs, nd_error *err)
 {
     ND_TRY(nd_train_spec_check(&inputs->train, err));
-    return nd_cost_context_init(&inputs->model, &inputs->cluster, &inputs->train, &inputs->stack, &inputs->calibration,
-                                &inputs->cost, err);
+    ND_TRY(nd_cost_context_init(&inputs->model, &inputs->cluster, &inputs->train, &inputs->stack, &inputs->calibration,
+                                &inputs->cost, err));
+    inputs->cost.uncertainty =
+        nd_fitted_uncertainty(&inputs->fitted, &inputs->calibration, &inputs->cluster.gpu, &inputs->stack);
+    return ND_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "cli/options.h"
 #include "cost_model/estimate.h"
+#include "cost_model/fitted.h"
 #include "frameworks/framework.h"
 #include "reports/report.h"
 
@@ -13,6 +14,7 @@ typedef struct nd_inputs {
     nd_cluster_spec cluster;
     nd_stack stack;
     nd_calibration calibration;
+    nd_fitted fitted; /* laid over calibration and stack */
     nd_train_spec train;
     const nd_framework *framework; /* NULL: none chosen */
     bool global_batch_given;
@@ -30,6 +32,11 @@ void nd_inputs_default_batch(nd_inputs *inputs, int64_t global_batch_seqs, const
 
 /** Last step: check the training and prepare inputs->cost. */
 nd_status nd_inputs_finish(nd_inputs *inputs, nd_error *err) ND_NODISCARD;
+
+/** Scale by --anchor when it is given, after nd_inputs_finish().
+ * \param[in] layout  what was measured when the anchor names no layout, or NULL: it must */
+nd_status nd_inputs_anchor(const nd_options *options, nd_inputs *inputs, const nd_layout *layout,
+                           nd_error *err) ND_NODISCARD;
 
 /** Record an assumption; `option` may be empty. */
 void nd_inputs_assume(nd_inputs *inputs, const char *option, const char *value, const char *format, ...)

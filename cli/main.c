@@ -7,7 +7,8 @@
 #include "cli/command.h"
 #include "core/text.h"
 
-static const nd_command *const commands[] = {&nd_command_suggest, &nd_command_estimate, &nd_command_list};
+static const nd_command *const commands[] = {&nd_command_suggest, &nd_command_estimate, &nd_command_list,
+                                             &nd_command_calibrate};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* Commands of the design that this version does not have, and what comes nearest to each. */
@@ -23,7 +24,6 @@ static const absent_command absent_commands[] = {
     {"export", "ndplan suggest --framework F"},
     {"diagram", "ndplan estimate --layout L"},
     {"topology", "ndplan list clusters"},
-    {"calibrate", "ndplan estimate --calibration FILE"},
     {"run", "ndplan estimate --layout L"},
     {"validate", "ndplan estimate --layout L"},
 };

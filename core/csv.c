@@ -1,5 +1,6 @@
 #include "core/csv.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@ enum { BYTES_MAX = 64 * 1024 * 1024, COLUMNS_MAX = 256, ORIGIN_MAX = 200 };
 /* Cells are offsets into `text`, where every cell ends in a NUL of its own. */
 struct nd_csv {
     char origin[ORIGIN_MAX];
+    char fingerprint[32];
     char *text;
     char *write; /* end of the cells so far: unquoting only shrinks, so it never overtakes the reader */
     char **cells;
@@ -186,6 +188,15 @@ static nd_status read_rows(reader *r)
     return ND_OK;
 }
 
+static void set_fingerprint(nd_csv *csv, const char *text, size_t length)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a, 64 bit */
+    for (size_t i = 0; i < length; i++) {
+        hash = (hash ^ (uint64_t)(unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    }
+    (void)snprintf(csv->fingerprint, sizeof csv->fingerprint, "fnv1a64:%016" PRIx64, hash);
+}
+
 static nd_status create(char *text, size_t length, const char *origin, nd_csv **out, nd_error *err)
 {
     nd_csv *csv = calloc(1, sizeof *csv);
@@ -197,6 +208,7 @@ static nd_status create(char *text, size_t length, const char *origin, nd_csv **
         return nd_fail(err, ND_ENOMEM, "out of memory for the %zu bytes of '%s'", length, origin);
     }
     (void)snprintf(csv->origin, sizeof csv->origin, "%s", origin);
+    set_fingerprint(csv, room, length);
     csv->text = room;
     csv->write = room;
     size_t mark = length >= 3 && memcmp(room, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
@@ -256,6 +268,11 @@ size_t nd_csv_columns(const nd_csv *csv)
 const char *nd_csv_origin(const nd_csv *csv)
 {
     return csv->origin;
+}
+
+const char *nd_csv_fingerprint(const nd_csv *csv)
+{
+    return csv->fingerprint;
 }
 
 const char *nd_csv_column_name(const nd_csv *csv, size_t column)

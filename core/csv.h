@@ -27,6 +27,8 @@ void nd_csv_free(nd_csv *csv); /* NULL is fine */
 size_t nd_csv_rows(const nd_csv *csv);    /* without the header */
 size_t nd_csv_columns(const nd_csv *csv); /* >= 1 */
 const char *nd_csv_origin(const nd_csv *csv);
+/** "fnv1a64:" and 16 hexadecimal digits: the same for the same bytes. */
+const char *nd_csv_fingerprint(const nd_csv *csv);
 const char *nd_csv_column_name(const nd_csv *csv, size_t column);
 
 /** Index of a column, or -1. Names are compared exactly. */

@@ -11,6 +11,7 @@
 #include "core/train_spec.h"
 #include "cost_model/calibration.h"
 #include "cost_model/stack.h"
+#include "cost_model/uncertainty.h"
 #include "models/model_spec.h"
 #include "program/block.h"
 #include "topologies/cluster_spec.h"
@@ -23,6 +24,7 @@ typedef struct nd_cost_context {
     const nd_train_spec *train;
     const nd_stack *stack;
     const nd_calibration *calibration;
+    nd_time_uncertainty uncertainty; /* of priors after nd_cost_context_init(); nd_fitted_uncertainty() knows better */
     nd_param_counts params;
     double flops_per_token;                                             /* full convention */
     double flops_per_token_causal;                                      /* causal convention */

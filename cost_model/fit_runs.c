@@ -79,7 +79,7 @@ static double *constant_of(nd_run_set *set, nd_run_entry *entry, const nd_run_co
         return mine ? nd_stack_constant(&entry->run.stack, constant->key) : NULL;
     }
     nd_calibration *calibration = &set->calibrations[entry->calibration];
-    return strcmp(calibration->name, constant->owner) == 0 ? nd_calibration_constant(calibration, constant->key) : NULL;
+    return strcmp(calibration->gpu, constant->owner) == 0 ? nd_calibration_constant(calibration, constant->key) : NULL;
 }
 
 void nd_run_fit_apply(nd_run_set *set, const nd_run_constant *constants, const double *values, int32_t count)
@@ -99,7 +99,7 @@ static nd_status add_constants(nd_run_set *set, nd_run_entry *entry, nd_run_fit 
 {
     for (int32_t i = 0; i < ADJUSTABLE_COUNT; i++) {
         const adjustable *a = &adjustables[i];
-        const char *owner = a->of_stack ? entry->run.stack.name : set->calibrations[entry->calibration].name;
+        const char *owner = a->of_stack ? entry->run.stack.name : set->calibrations[entry->calibration].gpu;
         bool known = false;
         for (int32_t j = 0; j < fit->constants_count && !known; j++) {
             const nd_run_constant *c = &fit->constants[j];
@@ -220,7 +220,8 @@ static nd_status collect(nd_run_set *set, const nd_fit_selection *selection, run
     return ND_OK;
 }
 
-static nd_status solve(run_problem *p, const double *measured, const double *log_sd, nd_run_fit *fit, nd_error *err)
+static nd_status solve(run_problem *p, const double *measured, const double *log_sd, nd_run_fit *fit, double *weights,
+                       nd_error *err)
 {
     nd_fit_parameter parameters[ND_FIT_PARAMETERS_MAX];
     for (int32_t j = 0; j < fit->constants_count; j++) {
@@ -236,10 +237,16 @@ static nd_status solve(run_problem *p, const double *measured, const double *log
         .model = predict_all,
         .user = p,
     };
-    return nd_fit(&problem, &fit->result, NULL, NULL, err);
+    return nd_fit(&problem, &fit->result, NULL, weights, err);
 }
 
 nd_status nd_fit_runs(nd_run_set *set, const nd_fit_selection *selection, nd_run_fit *out, nd_error *err)
+{
+    return nd_fit_runs_weighted(set, selection, out, NULL, err);
+}
+
+nd_status nd_fit_runs_weighted(nd_run_set *set, const nd_fit_selection *selection, nd_run_fit *out, double *weights,
+                               nd_error *err)
 {
     size_t rows = (size_t)set->count + 1;
     nd_run_fit fit;
@@ -252,7 +259,7 @@ nd_status nd_fit_runs(nd_run_set *set, const nd_fit_selection *selection, nd_run
         status = nd_fail(err, ND_ENOMEM, "out of memory for a fit of %lld runs", (long long)set->count);
     }
     status = status == ND_OK ? collect(set, selection, &p, measured, log_sd, &fit, err) : status;
-    status = status == ND_OK ? solve(&p, measured, log_sd, &fit, err) : status;
+    status = status == ND_OK ? solve(&p, measured, log_sd, &fit, weights, err) : status;
     if (status == ND_OK) {
         nd_run_fit_apply(set, fit.constants, fit.result.value, fit.constants_count);
         fit.rows = p.count;

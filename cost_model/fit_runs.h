@@ -38,6 +38,11 @@ bool nd_run_is_usable(const nd_measured_run *run);
  * entries' stacks are left at the fitted values. ND_EINVAL when no run is selected. */
 nd_status nd_fit_runs(nd_run_set *set, const nd_fit_selection *selection, nd_run_fit *out, nd_error *err) ND_NODISCARD;
 
+/** The same, and the robust weight of each selected run in the order of the set.
+ * \param[out] weights  room for set->count numbers, or NULL */
+nd_status nd_fit_runs_weighted(nd_run_set *set, const nd_fit_selection *selection, nd_run_fit *out, double *weights,
+                               nd_error *err) ND_NODISCARD;
+
 /** Set every constant of the table back to its prior, or to the values of a fit. */
 void nd_run_fit_apply(nd_run_set *set, const nd_run_constant *constants, const double *values, int32_t count);
 

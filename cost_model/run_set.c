@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost_model/fitted.h"
 #include "cost_model/time.h"
 
-static nd_status find_calibration(nd_run_set *set, const nd_gpu_spec *gpu, const nd_calibration *own, int32_t *index,
-                                  nd_error *err)
+static nd_status find_calibration(nd_run_set *set, const nd_gpu_spec *gpu, const nd_calibration *own,
+                                  const nd_fitted *fitted, int32_t *index, nd_error *err)
 {
     nd_calibration calibration;
     if (own != NULL) {
@@ -15,10 +16,12 @@ static nd_status find_calibration(nd_run_set *set, const nd_gpu_spec *gpu, const
     } else {
         ND_TRY(nd_calibration_for_gpu(gpu, &calibration, err));
     }
+    if (fitted != NULL) {
+        nd_fitted_apply(fitted, &calibration, NULL);
+    }
     for (int32_t i = 0; i < set->calibrations_count; i++) {
         const nd_calibration *known = &set->calibrations[i];
-        /* borrowed constants have the owner's name but wider intervals */
-        if (strcmp(known->name, calibration.name) == 0 && known->time_low_frac == calibration.time_low_frac) {
+        if (strcmp(known->name, calibration.name) == 0) {
             *index = i;
             return ND_OK;
         }
@@ -31,22 +34,32 @@ static nd_status find_calibration(nd_run_set *set, const nd_gpu_spec *gpu, const
     return ND_OK;
 }
 
-static nd_status prepare(nd_run_set *set, const nd_calibration *own, nd_run_entry *entry, nd_error *err)
+static nd_status prepare(nd_run_set *set, const nd_calibration *own, const nd_fitted *fitted, nd_run_entry *entry,
+                         nd_error *err)
 {
-    ND_TRY(find_calibration(set, &entry->run.cluster.gpu, own, &entry->calibration, err));
+    ND_TRY(find_calibration(set, &entry->run.cluster.gpu, own, fitted, &entry->calibration, err));
     const nd_calibration *calibration = &set->calibrations[entry->calibration];
-    ND_TRY(nd_measured_complete(&entry->run, calibration, err));
-    return nd_cost_context_init(&entry->run.model, &entry->run.cluster, &entry->run.train, &entry->run.stack,
-                                calibration, &entry->context, err);
+    nd_measured_run *run = &entry->run;
+    if (fitted != NULL) {
+        nd_fitted_apply(fitted, NULL, &run->stack);
+    }
+    ND_TRY(nd_measured_complete(run, calibration, err));
+    ND_TRY(
+        nd_cost_context_init(&run->model, &run->cluster, &run->train, &run->stack, calibration, &entry->context, err));
+    if (fitted != NULL) {
+        entry->context.uncertainty = nd_fitted_uncertainty(fitted, calibration, &run->cluster.gpu, &run->stack);
+    }
+    return ND_OK;
 }
 
-static nd_status load_row(const nd_csv *csv, size_t row, const nd_calibration *own, nd_run_set *set, nd_error *err)
+static nd_status load_row(const nd_csv *csv, size_t row, const nd_calibration *own, const nd_fitted *fitted,
+                          nd_run_set *set, nd_error *err)
 {
     nd_error why;
     nd_run_entry *entry = &set->entries[set->count];
     nd_status status = nd_measured_read(csv, row, &entry->run, &why);
     if (status == ND_OK) {
-        status = prepare(set, own, entry, &why);
+        status = prepare(set, own, fitted, entry, &why);
     }
     if (status == ND_EPARSE) {
         return nd_fail(err, status, "%s", why.message);
@@ -62,7 +75,8 @@ static nd_status load_row(const nd_csv *csv, size_t row, const nd_calibration *o
     return ND_OK;
 }
 
-nd_status nd_run_set_load(const nd_csv *csv, const nd_calibration *own, nd_run_set *out, nd_error *err)
+nd_status nd_run_set_load(const nd_csv *csv, const nd_calibration *own, const nd_fitted *fitted, nd_run_set *out,
+                          nd_error *err)
 {
     size_t rows = nd_csv_rows(csv);
     ND_TRY(nd_measured_check(csv, err));
@@ -75,7 +89,7 @@ nd_status nd_run_set_load(const nd_csv *csv, const nd_calibration *own, nd_run_s
         return nd_fail(err, ND_ENOMEM, "out of memory for %zu runs", rows);
     }
     for (size_t row = 0; row < rows; row++) {
-        nd_status status = load_row(csv, row, own, set, err);
+        nd_status status = load_row(csv, row, own, fitted, set, err);
         if (status != ND_OK) {
             nd_run_set_free(set);
             return status;

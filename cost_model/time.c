@@ -224,6 +224,30 @@ static void spread_busiest(const nd_layout *layout, const pipeline *p, nd_time_b
     out->hidden_comm_s = m * work->hidden_s;
 }
 
+/* Parts of the step that follow each fitted constant. Bubbles repeat what the busiest stage does, recompute what the
+ * forward pass does: mostly GEMMs. */
+static void set_interval(const nd_cost_context *context, double launches_s, nd_time_breakdown *out)
+{
+    double busy = out->compute_s + out->recompute_s + out->exposed_tp_s + out->exposed_cp_s + out->exposed_ep_s;
+    double repeated = busy > 0.0 ? 1.0 + out->bubble_s / busy : 1.0;
+    const double seconds[ND_TIME_FACTOR_COUNT] = {
+        [ND_FACTOR_GEMM] = (out->gemm_s + out->recompute_s) * repeated,
+        [ND_FACTOR_ATTENTION] = out->attention_s * repeated,
+        [ND_FACTOR_MEMORY] = out->elementwise_s * repeated + out->optimizer_s,
+        [ND_FACTOR_CONTENTION] = out->contention_s,
+        [ND_FACTOR_LAUNCH] = launches_s,
+        [ND_FACTOR_LINKS] = out->exposed_comm_s,
+    };
+    double shares[ND_TIME_FACTOR_COUNT];
+    for (int i = 0; i < ND_TIME_FACTOR_COUNT; i++) {
+        shares[i] = seconds[i] / out->step_s;
+    }
+    bool hard = context->model->experts > 0 || context->train->precision == ND_DTYPE_FP8;
+    double spread = exp(nd_interval80_sd * nd_time_log_sd(&context->uncertainty, shares, hard));
+    out->step_low_s = out->step_s / spread;
+    out->step_high_s = out->step_s * spread;
+}
+
 void nd_estimate_time(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                       nd_time_breakdown *out)
 {
@@ -241,7 +265,8 @@ void nd_estimate_time(const nd_cost_context *context, const nd_layout *layout, c
     out->hidden_comm_s += dp.hidden_s;
     optimizer_time(context, layout, prices, &p, out);
     out->offload_s += offload_exposed_s(context, layout, prices, &p);
-    out->host_s = context->stack->host_s + launch_bound_s(context, layout, &p);
+    double launches_s = launch_bound_s(context, layout, &p);
+    out->host_s = context->stack->host_s + launches_s;
 
     out->exposed_comm_s =
         out->exposed_tp_s + out->exposed_cp_s + out->exposed_ep_s + out->exposed_pp_s + out->exposed_dp_s;
@@ -251,6 +276,5 @@ void nd_estimate_time(const nd_cost_context *context, const nd_layout *layout, c
     out->straggler_s = sum * context->calibration->straggler_frac * log2(fmax(1.0, nodes));
     out->other_s = out->contention_s + out->host_s + out->offload_s + out->straggler_s;
     out->step_s = sum + out->straggler_s;
-    out->step_low_s = out->step_s * context->calibration->time_low_frac;
-    out->step_high_s = out->step_s * context->calibration->time_high_frac;
+    set_interval(context, launches_s, out);
 }

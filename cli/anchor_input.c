@@ -1,0 +1,51 @@
+/* --anchor step_s=1.92[,LAYOUT]: one measured step. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/inputs.h"
+#include "cli/layout_input.h"
+#include "core/text.h"
+#include "cost_model/anchor.h"
+
+static nd_status read_step(const char *text, double *step_s, const char **rest, nd_error *err)
+{
+    char number[64];
+    size_t key = strlen("step_s=");
+    if (strncmp(text, "step_s=", key) != 0) {
+        return nd_fail(err, ND_EINVAL, "--anchor must begin with step_s=SECONDS, got '%.80s'", text);
+    }
+    size_t length = strcspn(text + key, ",");
+    (void)snprintf(number, sizeof number, "%.*s", (int)length, text + key);
+    *rest = text[key + length] == ',' ? text + key + length + 1 : "";
+    return nd_text_double(number, "--anchor step_s", 1e-6, 1e6, step_s, err);
+}
+
+nd_status nd_inputs_anchor(const nd_options *options, nd_inputs *inputs, const nd_layout *layout, nd_error *err)
+{
+    const char *text = options->value[ND_OPTION_ANCHOR];
+    const char *rest = "";
+    double step_s = 0.0;
+    double factor = 1.0;
+    nd_layout measured;
+    uint32_t keys = 0;
+    if (text == NULL) {
+        return ND_OK;
+    }
+    ND_TRY(read_step(text, &step_s, &rest, err));
+    if (rest[0] != '\0') {
+        ND_TRY(nd_layout_input(inputs, "--anchor", rest, &measured, &keys, err));
+        nd_layout_input_sequence_parallel(inputs, &measured, keys);
+    } else if (layout != NULL) {
+        measured = *layout;
+    } else {
+        return nd_fail(err, ND_EINVAL,
+                       "--anchor needs the layout that was measured: --anchor step_s=%.4g,dp_shard=8,micro_batch=1",
+                       step_s);
+    }
+    ND_TRY(nd_anchor(&inputs->cost, &inputs->calibration, &inputs->stack, &measured, step_s, &factor, err));
+    char value[32];
+    (void)snprintf(value, sizeof value, "step_s=%.4g", step_s);
+    nd_inputs_assume(inputs, "--anchor", value,
+                     "this machine computes %.2f times as fast as the built-in constants say", 1.0 / factor);
+    return ND_OK;
+}

@@ -1,0 +1,91 @@
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "core/csv.h"
+#include "cost_model/calibrate.h"
+#include "reports/calibration_report.h"
+
+static const nd_option_id calibrate_options[] = {
+    ND_OPTION_FROM_RUNS, ND_OPTION_GPU,  ND_OPTION_STACK, ND_OPTION_BARE_PRIORS,
+    ND_OPTION_OUTPUT,    ND_OPTION_JSON, ND_OPTION_QUIET, ND_OPTION_HELP,
+};
+
+static const nd_command_syntax calibrate_syntax = {
+    .name = "calibrate",
+    .summary = "Fit the constants of GPUs and software to measured runs: with standard errors, and what the runs\n"
+               "cannot tell keeps its prior",
+    .example = "ndplan calibrate --from-runs runs.csv --output mine.json",
+    .usage = "ndplan calibrate --from-runs FILE.csv [options]",
+    .options = calibrate_options,
+    .options_count = sizeof calibrate_options / sizeof calibrate_options[0],
+    .notes = "A run is a row with model, gpu, gpus, layout and step_time_s or tokens_per_s_per_gpu; `ndplan\n"
+             "validate --help` lists the columns. Use the result with --calibration FILE.\n"
+             "Exit status: 0 done, 2 usage or input error.",
+};
+
+static nd_status write_file(const char *path, const nd_calibration_result *result, nd_error *err)
+{
+    FILE *file = fopen(path, "w");
+    if (file == NULL) {
+        return nd_fail(err, ND_EIO, "cannot write '%s': %s", path, strerror(errno));
+    }
+    nd_fitted_write(file, &result->fitted, result->residuals, result->residuals_count);
+    bool failed = ferror(file) != 0;
+    failed = fclose(file) != 0 || failed;
+    return failed ? nd_fail(err, ND_EIO, "cannot write '%s': %s", path, strerror(errno)) : ND_OK;
+}
+
+static nd_status report(const nd_options *options, const nd_calibration_result *result, nd_error *err)
+{
+    const char *path = options->value[ND_OPTION_OUTPUT];
+    if (path != NULL) {
+        ND_TRY(write_file(path, result, err));
+    }
+    if (nd_options_has(options, ND_OPTION_JSON)) {
+        nd_fitted_write(stdout, &result->fitted, result->residuals, result->residuals_count);
+        return ND_OK;
+    }
+    if (nd_options_has(options, ND_OPTION_QUIET)) {
+        return ND_OK;
+    }
+    nd_report_style style = nd_command_style();
+    ND_TRY(nd_report_calibration(stdout, result, &style, err));
+    if (path != NULL) {
+        printf("\nWritten to %s; use it with --calibration %s\n", path, path);
+    }
+    return ND_OK;
+}
+
+static nd_status run_calibrate(const nd_options *options, int *exit_status, nd_error *err)
+{
+    const char *path = options->value[ND_OPTION_FROM_RUNS];
+    nd_csv *csv = NULL;
+    nd_fitted shipped;
+    nd_calibration_result result;
+    if (path == NULL) {
+        return nd_fail(
+            err, ND_EINVAL,
+            "--from-runs is missing: a CSV of measured runs (measuring this machine is not in this version)");
+    }
+    ND_TRY(nd_fitted_shipped(&shipped, err));
+    ND_TRY(nd_csv_load(path, &csv, err));
+    nd_calibrate_request request = {
+        .csv = csv,
+        .gpu = options->value[ND_OPTION_GPU],
+        .stack = options->value[ND_OPTION_STACK],
+        .start = nd_options_has(options, ND_OPTION_BARE_PRIORS) ? NULL : &shipped,
+    };
+    nd_status status = nd_calibrate_from_runs(&request, &result, err);
+    nd_csv_free(csv);
+    if (status != ND_OK) {
+        return status;
+    }
+    status = report(options, &result, err);
+    nd_calibration_result_free(&result);
+    *exit_status = ND_EXIT_DONE;
+    return status;
+}
+
+const nd_command nd_command_calibrate = {&calibrate_syntax, run_calibrate};

@@ -1,0 +1,116 @@
+#include "cli/layout_input.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "planner/constraints.h"
+
+static bool given(uint32_t keys, nd_layout_key key)
+{
+    return (keys >> key & 1u) != 0;
+}
+
+static nd_status parse(const char *option, const char *text, const nd_cluster_spec *cluster, nd_layout *layout,
+                       uint32_t *keys, nd_error *err)
+{
+    nd_error inner;
+    nd_status status = nd_layout_parse(text, layout, keys, &inner);
+    if (status != ND_OK) {
+        return nd_fail(err, status, "%s: %.900s", option, inner.message);
+    }
+    int64_t ranks = nd_layout_ranks(layout);
+    if (ranks != cluster->gpus) {
+        return nd_fail(err, ND_EINVAL,
+                       "%s uses %" PRId64 " GPU%s (pp x dp_replicate x dp_shard x cp x tp = %d x %d x %d x %d x "
+                       "%d) and cluster %s has %" PRId64 "; change a degree or the cluster",
+                       option, ranks, ranks == 1 ? "" : "s", (int)layout->size[ND_AXIS_PP],
+                       (int)layout->size[ND_AXIS_DP_REPLICATE], (int)layout->size[ND_AXIS_DP_SHARD],
+                       (int)layout->size[ND_AXIS_CP], (int)layout->size[ND_AXIS_TP], cluster->name, cluster->gpus);
+    }
+    return ND_OK;
+}
+
+/* Batch and accumulation: the one that is missing follows from the other. */
+static nd_status settle_batch(nd_inputs *inputs, nd_layout *layout, uint32_t keys, nd_error *err)
+{
+    int64_t once = layout->micro_batch * nd_layout_data_ranks(layout); /* sequences without accumulation */
+    int64_t gpus = inputs->cluster.gpus;
+    if (given(keys, ND_LAYOUT_KEY_GRAD_ACCUM)) {
+        if (layout->grad_accum > (INT64_C(1) << 40) / once) {
+            return nd_fail(err, ND_EINVAL, "--layout: grad_accum=%" PRId64 " makes a batch of more than 2^40 sequences",
+                           layout->grad_accum);
+        }
+        int64_t batch = nd_layout_global_batch_seqs(layout);
+        if (inputs->global_batch_given && inputs->train.global_batch_seqs != batch) {
+            return nd_fail(err, ND_EINVAL,
+                           "--layout makes a batch of %" PRId64 " sequences (micro_batch %d x grad_accum %" PRId64
+                           " x %" PRId64 " data ranks) and --global-batch says %" PRId64 "; leave one of them out",
+                           batch, (int)layout->micro_batch, layout->grad_accum, nd_layout_data_ranks(layout),
+                           inputs->train.global_batch_seqs);
+        }
+        inputs->train.global_batch_seqs = batch;
+        return ND_OK;
+    }
+    if (!inputs->global_batch_given) {
+        bool divides = gpus % once == 0;
+        nd_inputs_default_batch(inputs, divides ? gpus : once * layout->size[ND_AXIS_PP],
+                                divides ? "one sequence for each GPU, as `ndplan suggest` assumes"
+                                        : "one micro-batch for each data rank and pipeline stage");
+    }
+    int64_t batch = inputs->train.global_batch_seqs;
+    if (batch % once != 0) {
+        int64_t below = batch / once * once;
+        return nd_fail(err, ND_EINVAL,
+                       "--global-batch %" PRId64 " is no multiple of %" PRId64 " (micro_batch %d x %" PRId64
+                       " data ranks); nearest: %" PRId64 " or %" PRId64,
+                       batch, once, (int)layout->micro_batch, nd_layout_data_ranks(layout), below > 0 ? below : once,
+                       below > 0 ? below + once : 2 * once);
+    }
+    layout->grad_accum = batch / once;
+    return ND_OK;
+}
+
+/* What the layout leaves open follows from the stack. */
+static void settle_layout(nd_inputs *inputs, nd_layout *layout, uint32_t keys)
+{
+    const nd_stack *stack = &inputs->stack;
+    if (!given(keys, ND_LAYOUT_KEY_SHARDING) && layout->size[ND_AXIS_DP_SHARD] * layout->size[ND_AXIS_CP] > 1) {
+        layout->sharding = stack->default_sharding;
+        char value[32];
+        (void)snprintf(value, sizeof value, "sharding=%s", nd_sharding_name(layout->sharding));
+        nd_inputs_assume(inputs, "--layout", value, "what stack %s does", stack->name);
+    }
+    if (!given(keys, ND_LAYOUT_KEY_SCHEDULE) && layout->vpp > 1) {
+        layout->schedule = ND_SCHEDULE_INTERLEAVED;
+    }
+    if (!given(keys, ND_LAYOUT_KEY_SP) && layout->size[ND_AXIS_TP] > 1) {
+        layout->sequence_parallel = true;
+    }
+}
+
+void nd_layout_input_sequence_parallel(nd_inputs *inputs, nd_layout *layout, uint32_t keys)
+{
+    if (given(keys, ND_LAYOUT_KEY_SP) || layout->size[ND_AXIS_TP] == 1) {
+        return;
+    }
+    nd_layout without = *layout;
+    without.sequence_parallel = false;
+    if (!nd_layout_allowed(&inputs->cost, inputs->framework, layout, NULL, NULL) &&
+        nd_layout_allowed(&inputs->cost, inputs->framework, &without, NULL, NULL)) {
+        *layout = without;
+    }
+    nd_inputs_assume(inputs, "--layout", layout->sequence_parallel ? "sp=on" : "sp=off",
+                     layout->sequence_parallel ? "sequence parallelism goes with tp"
+                                               : "this software has no sequence parallelism");
+}
+
+nd_status nd_layout_input(nd_inputs *inputs, const char *option, const char *text, nd_layout *layout, uint32_t *keys,
+                          nd_error *err)
+{
+    *layout = nd_layout_single();
+    *keys = 0;
+    ND_TRY(parse(option, text, &inputs->cluster, layout, keys, err));
+    ND_TRY(settle_batch(inputs, layout, *keys, err));
+    settle_layout(inputs, layout, *keys);
+    return ND_OK;
+}

@@ -1,0 +1,100 @@
+#include "reports/calibration_report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+static const nd_column columns[] = {
+    {"belongs to", NULL, ND_ALIGN_LEFT, 0, 0}, {"constant", NULL, ND_ALIGN_LEFT, 0, 0},
+    {"prior", NULL, ND_ALIGN_RIGHT, 0, 0},     {"fitted", NULL, ND_ALIGN_RIGHT, 0, 0},
+    {"std error", "%", ND_ALIGN_RIGHT, 0, 0},  {"", NULL, ND_ALIGN_LEFT, 1, 0},
+};
+
+static void add_number(nd_table *table, int digits, double value)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.*g", digits, value);
+    nd_table_add(table, text);
+}
+
+static void add_constant(nd_table *table, const nd_fitted *fitted, int32_t index)
+{
+    const nd_run_constant *constant = &fitted->constants[index];
+    char owner[80];
+    (void)snprintf(owner, sizeof owner, "%s%s", constant->of_stack ? "stack " : "", constant->owner);
+    nd_table_add(table, owner);
+    nd_table_add(table, constant->key);
+    add_number(table, 4, constant->prior);
+    add_number(table, 4, fitted->value[index]);
+    add_number(table, 3, 100.0 * fitted->log_sd[index]);
+    nd_table_add(table, fitted->identified[index] ? "" : "not identified, prior kept");
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Median of |error| in percent; NAN without any. */
+static double median_error(const nd_calibration_result *result, bool left_out)
+{
+    double *errors = malloc((size_t)(result->residuals_count + 1) * sizeof *errors);
+    int64_t count = 0;
+    double median = nan("");
+    for (int64_t i = 0; errors != NULL && i < result->residuals_count; i++) {
+        const nd_fitted_residual *residual = &result->residuals[i];
+        double log_error = left_out ? residual->left_out_log_error : residual->log_error;
+        if (!isnan(log_error)) {
+            errors[count++] = 100.0 * fabs(expm1(log_error));
+        }
+    }
+    if (count > 0) {
+        qsort(errors, (size_t)count, sizeof errors[0], compare);
+        median = (errors[(count - 1) / 2] + errors[count / 2]) / 2.0;
+    }
+    free(errors);
+    return median;
+}
+
+static void print_errors(FILE *stream, const nd_calibration_result *result, const nd_report_style *style)
+{
+    const nd_fitted *fitted = &result->fitted;
+    nd_report_paragraph(stream, style, 0, 2,
+                        "Median error of the %" PRId64 " runs: %.1f %%; reduced chi-square %.2f, reciprocal condition "
+                        "number %.2g.",
+                        fitted->runs, median_error(result, false), fitted->reduced_chi2, fitted->rcond);
+    if (result->sources == 0) {
+        nd_report_paragraph(stream, style, 0, 2,
+                            "Fewer than three sources: none could be left out to measure the model's own error, so "
+                            "intervals keep the built-in one.");
+        return;
+    }
+    nd_report_paragraph(stream, style, 0, 2,
+                        "Each of the %" PRId64 " sources predicted without its own runs: median error %.1f %%. The "
+                        "model's own error that makes 80 %% intervals hold there: %.1f %% (dense), %.1f %% (fp8 or "
+                        "experts).",
+                        result->sources, median_error(result, true), 100.0 * fitted->form_log_sd,
+                        100.0 * fitted->hard_form_log_sd);
+}
+
+nd_status nd_report_calibration(FILE *stream, const nd_calibration_result *result, const nd_report_style *style,
+                                nd_error *err)
+{
+    nd_table *table = nd_table_create(columns, sizeof columns / sizeof columns[0]);
+    if (table == NULL) {
+        return nd_fail(err, ND_ENOMEM, "out of memory for the table of constants");
+    }
+    for (int32_t i = 0; i < result->fitted.constants_count; i++) {
+        add_constant(table, &result->fitted, i);
+    }
+    fprintf(stream, "Constants fitted to %s\n\n", result->fitted.source + sizeof "fit of");
+    nd_status status = nd_table_print(table, stream, style, 2, err);
+    nd_table_free(table);
+    if (status == ND_OK) {
+        fputc('\n', stream);
+        print_errors(stream, result, style);
+    }
+    return status;
+}
