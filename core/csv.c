@@ -12,15 +12,21 @@
 
 enum { BYTES_MAX = 64 * 1024 * 1024, COLUMNS_MAX = 256, ORIGIN_MAX = 200 };
 
-/* Cells are offsets into `text`, where every cell ends in a NUL of its own. */
+typedef struct csv_row {
+    uint32_t line;  /* of the file, from 1 */
+    uint32_t first; /* cell */
+} csv_row;
+
+/* Cells are offsets into `text`, where every cell ends in a NUL of its own. Only the cells that a row has are stored:
+ * a wide header over many short rows must not take more memory than the file did. */
 struct nd_csv {
     char origin[ORIGIN_MAX];
     char fingerprint[32];
     char *text;
     char *write; /* end of the cells so far: unquoting only shrinks, so it never overtakes the reader */
-    char **cells;
-    size_t *lines; /* of each row, header first */
-    size_t columns, rows, cells_count, cells_capacity, rows_capacity;
+    uint32_t *cells;
+    csv_row *lines; /* header first, and one behind the last */
+    size_t columns, rows, cells_count, cells_capacity, lines_capacity;
 };
 
 typedef struct reader {
@@ -35,25 +41,26 @@ static nd_status fail_at(const nd_csv *csv, size_t line, nd_error *err, const ch
     return nd_fail(err, ND_EPARSE, "%s:%zu: %s", csv->origin, line, what);
 }
 
-static nd_status grow(void **array, size_t *capacity, size_t used, size_t item_bytes, nd_error *err)
+/* `array` with room for item `used`, moved when it is full; NULL when out of memory (`array` stays). */
+static void *grow(void *array, size_t *capacity, size_t used, size_t item_bytes, nd_error *err)
 {
     if (used < *capacity) {
-        return ND_OK;
+        return array;
     }
     size_t wanted = *capacity == 0 ? 256 : *capacity * 2;
-    void *grown = realloc(*array, wanted * item_bytes);
+    void *grown = realloc(array, wanted * item_bytes);
     if (grown == NULL) {
-        return nd_fail(err, ND_ENOMEM, "out of memory for a table of %zu cells", wanted);
+        (void)nd_fail(err, ND_ENOMEM, "out of memory for a table of %zu cells", wanted);
+        return NULL;
     }
-    *array = grown;
     *capacity = wanted;
-    return ND_OK;
+    return grown;
 }
 
 static bool ends_cell(const reader *r)
 {
     return r->at == r->end || *r->at == ',' || *r->at == '\n' ||
-           (*r->at == '\r' && r->at + 1 < r->end && r->at[1] == '\n');
+           (*r->at == '\r' && (r->at + 1 == r->end || r->at[1] == '\n'));
 }
 
 static nd_status read_quoted(reader *r)
@@ -83,8 +90,12 @@ static nd_status read_quoted(reader *r)
 static nd_status read_cell(reader *r)
 {
     nd_csv *csv = r->csv;
-    ND_TRY(grow((void **)&csv->cells, &csv->cells_capacity, csv->cells_count, sizeof csv->cells[0], r->err));
-    csv->cells[csv->cells_count++] = csv->write;
+    uint32_t *cells = grow(csv->cells, &csv->cells_capacity, csv->cells_count, sizeof csv->cells[0], r->err);
+    if (cells == NULL) {
+        return ND_ENOMEM;
+    }
+    csv->cells = cells;
+    csv->cells[csv->cells_count++] = (uint32_t)(csv->write - csv->text);
     if (r->at < r->end && *r->at == '"') {
         return read_quoted(r);
     }
@@ -94,7 +105,7 @@ static nd_status read_cell(reader *r)
     return ND_OK;
 }
 
-/* One line of cells, padded with empty ones. The NUL of a cell goes where its separator was. */
+/* One line of cells. The NUL of a cell goes where its separator was. */
 static nd_status read_row(reader *r, size_t *count)
 {
     nd_csv *csv = r->csv;
@@ -105,8 +116,8 @@ static nd_status read_row(reader *r, size_t *count)
         ++*count;
         more = r->at < r->end && *r->at == ',';
         bool carriage = r->at < r->end && *r->at == '\r';
-        r->at += r->at < r->end;
         r->at += carriage;
+        r->at += r->at < r->end;
         *csv->write++ = '\0';
         if (csv->columns > 0 && *count > csv->columns) {
             return nd_fail(r->err, ND_EPARSE,
@@ -117,15 +128,6 @@ static nd_status read_row(reader *r, size_t *count)
             return nd_fail(r->err, ND_EPARSE, "%s:%zu: more than %d cells in a line", csv->origin, r->line,
                            (int)COLUMNS_MAX);
         }
-    }
-    return ND_OK;
-}
-
-static nd_status pad_row(nd_csv *csv, size_t count, nd_error *err)
-{
-    for (; count < csv->columns; count++) {
-        ND_TRY(grow((void **)&csv->cells, &csv->cells_capacity, csv->cells_count, sizeof csv->cells[0], err));
-        csv->cells[csv->cells_count++] = csv->write - 1; /* the NUL of the last cell */
     }
     return ND_OK;
 }
@@ -147,17 +149,29 @@ static bool skip_blank_line(reader *r)
 static nd_status check_header(const nd_csv *csv, nd_error *err)
 {
     for (size_t i = 0; i < csv->columns; i++) {
-        if (csv->cells[i][0] == '\0') {
-            return nd_fail(err, ND_EPARSE, "%s:%zu: column %zu of the header has no name", csv->origin, csv->lines[0],
-                           i + 1);
+        if (*nd_csv_column_name(csv, i) == '\0') {
+            return nd_fail(err, ND_EPARSE, "%s:%u: column %zu of the header has no name", csv->origin,
+                           csv->lines[0].line, i + 1);
         }
         for (size_t j = 0; j < i; j++) {
-            if (strcmp(csv->cells[i], csv->cells[j]) == 0) {
-                return nd_fail(err, ND_EPARSE, "%s:%zu: column '%.80s' is there twice", csv->origin, csv->lines[0],
-                               csv->cells[i]);
+            if (strcmp(nd_csv_column_name(csv, i), nd_csv_column_name(csv, j)) == 0) {
+                return nd_fail(err, ND_EPARSE, "%s:%u: column '%.80s' is there twice", csv->origin, csv->lines[0].line,
+                               nd_csv_column_name(csv, i));
             }
         }
     }
+    return ND_OK;
+}
+
+static nd_status begin_row(reader *r, size_t row)
+{
+    nd_csv *csv = r->csv;
+    csv_row *lines = grow(csv->lines, &csv->lines_capacity, row, sizeof csv->lines[0], r->err);
+    if (lines == NULL) {
+        return ND_ENOMEM;
+    }
+    csv->lines = lines;
+    csv->lines[row] = (csv_row){.line = (uint32_t)r->line, .first = (uint32_t)csv->cells_count};
     return ND_OK;
 }
 
@@ -170,22 +184,20 @@ static nd_status read_rows(reader *r)
         if (skip_blank_line(r)) {
             continue;
         }
-        ND_TRY(grow((void **)&csv->lines, &csv->rows_capacity, rows, sizeof csv->lines[0], r->err));
-        csv->lines[rows] = r->line;
+        ND_TRY(begin_row(r, rows));
         ND_TRY(read_row(r, &count));
         r->line++;
         if (rows == 0) {
             csv->columns = count;
             ND_TRY(check_header(csv, r->err));
         }
-        ND_TRY(pad_row(csv, count, r->err));
         rows++;
     }
     if (rows == 0) {
         return nd_fail(r->err, ND_EPARSE, "%s: the table is empty; its first line must name the columns", csv->origin);
     }
     csv->rows = rows - 1;
-    return ND_OK;
+    return begin_row(r, rows);
 }
 
 static void set_fingerprint(nd_csv *csv, const char *text, size_t length)
@@ -237,11 +249,17 @@ nd_status nd_csv_load(const char *path, nd_csv **out, nd_error *err)
 
 nd_status nd_csv_parse(const char *text, size_t length, const char *origin, nd_csv **out, nd_error *err)
 {
-    char *copy = length <= BYTES_MAX ? malloc(length + 1) : NULL;
+    if (length > BYTES_MAX) {
+        return nd_fail(err, ND_EPARSE, "%s: a table of %zu bytes, more than the %d allowed", origin, length,
+                       (int)BYTES_MAX);
+    }
+    char *copy = malloc(length + 1);
     if (copy == NULL) {
         return nd_fail(err, ND_ENOMEM, "%s: no memory for a table of %zu bytes", origin, length);
     }
-    memcpy(copy, text, length);
+    if (length > 0) { /* an empty text may have no address */
+        memcpy(copy, text, length);
+    }
     return create(copy, length, origin, out, err);
 }
 
@@ -249,7 +267,7 @@ void nd_csv_free(nd_csv *csv)
 {
     if (csv != NULL) {
         free(csv->text);
-        free((void *)csv->cells);
+        free(csv->cells);
         free(csv->lines);
         free(csv);
     }
@@ -277,13 +295,13 @@ const char *nd_csv_fingerprint(const nd_csv *csv)
 
 const char *nd_csv_column_name(const nd_csv *csv, size_t column)
 {
-    return csv->cells[column];
+    return csv->text + csv->cells[column];
 }
 
 int nd_csv_column(const nd_csv *csv, const char *name)
 {
     for (size_t i = 0; i < csv->columns; i++) {
-        if (strcmp(csv->cells[i], name) == 0) {
+        if (strcmp(nd_csv_column_name(csv, i), name) == 0) {
             return (int)i;
         }
     }
@@ -293,14 +311,14 @@ int nd_csv_column(const nd_csv *csv, const char *name)
 nd_status nd_csv_check_columns(const nd_csv *csv, const char *const *known, size_t count, nd_error *err)
 {
     for (size_t i = 0; i < csv->columns; i++) {
-        const char *name = csv->cells[i];
+        const char *name = nd_csv_column_name(csv, i);
         bool found = false;
         for (size_t j = 0; j < count && !found; j++) {
             found = strcmp(name, known[j]) == 0;
         }
         if (!found) {
             const char *near = nd_text_nearest(name, known, count);
-            return nd_fail(err, ND_EPARSE, "%s:%zu: unknown column '%.80s'%s%s%s", csv->origin, csv->lines[0], name,
+            return nd_fail(err, ND_EPARSE, "%s:%u: unknown column '%.80s'%s%s%s", csv->origin, csv->lines[0].line, name,
                            near != NULL ? "; did you mean '" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
         }
     }
@@ -310,7 +328,7 @@ nd_status nd_csv_check_columns(const nd_csv *csv, const char *const *known, size
 nd_status nd_csv_need_column(const nd_csv *csv, const char *name, nd_error *err)
 {
     if (nd_csv_column(csv, name) < 0) {
-        return nd_fail(err, ND_EPARSE, "%s:%zu: the table has no column '%s'", csv->origin, csv->lines[0], name);
+        return nd_fail(err, ND_EPARSE, "%s:%u: the table has no column '%s'", csv->origin, csv->lines[0].line, name);
     }
     return ND_OK;
 }
@@ -318,7 +336,9 @@ nd_status nd_csv_need_column(const nd_csv *csv, const char *name, nd_error *err)
 const char *nd_csv_text(const nd_csv *csv, size_t row, const char *name)
 {
     int column = nd_csv_column(csv, name);
-    return column < 0 ? "" : csv->cells[(row + 1) * csv->columns + (size_t)column];
+    size_t cell = csv->lines[row + 1].first + (size_t)(column < 0 ? 0 : column);
+    bool given = column >= 0 && cell < csv->lines[row + 2].first;
+    return given ? csv->text + csv->cells[cell] : "";
 }
 
 /* The number's own message, behind file and line. */
@@ -326,7 +346,7 @@ static nd_status locate(const nd_csv *csv, size_t row, nd_status status, const n
 {
     return status == ND_OK
                ? ND_OK
-               : nd_fail(err, ND_EPARSE, "%s:%zu: %.700s", csv->origin, csv->lines[row + 1], found->message);
+               : nd_fail(err, ND_EPARSE, "%s:%u: %.700s", csv->origin, csv->lines[row + 1].line, found->message);
 }
 
 nd_status nd_csv_int(const nd_csv *csv, size_t row, const char *name, int64_t min, int64_t max, int64_t *out,
@@ -352,5 +372,5 @@ nd_status nd_csv_fail(const nd_csv *csv, size_t row, nd_error *err, const char *
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    return nd_fail(err, ND_EPARSE, "%s:%zu: %s", csv->origin, csv->lines[row + 1], text);
+    return nd_fail(err, ND_EPARSE, "%s:%u: %s", csv->origin, csv->lines[row + 1].line, text);
 }

@@ -1,8 +1,7 @@
 #include "cost_model/fit.h"
 
-#include <gsl/gsl_blas.h>
 #include <gsl/gsl_errno.h>
-#include <gsl/gsl_linalg.h>
+#include <gsl/gsl_matrix.h>
 #include <gsl/gsl_multifit_nlinear.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +12,6 @@ enum { ROUNDS_MAX = 10, ITERATIONS_MAX = 25 };
 static const double huber_k = 1.345; /* 95 % efficiency for normal errors (Huber) */
 static const double weights_settled = 1e-3;
 static const double derivative_step = 1e-4; /* of a logarithm: small against every effect, large against rounding */
-static const double wall_log_sd = 0.01;     /* how hard a bound is: a smooth wall, since a hard one has no derivative */
 static const double says_nothing = 0.97;    /* a width this close to the prior's is the prior's */
 static const double default_not_identified = 0.8; /* own choice, docs/MODEL.md "Fitting" */
 static const double scale_of_mad = 1.4826;        /* median absolute deviation to standard deviation, normal errors */
@@ -26,8 +24,19 @@ typedef struct fit {
     double *predicted;                   /* measured_count */
     double *weights;                     /* measured_count */
     double *errors;                      /* measured_count, log(predicted / measured) */
+    bool pinned[ND_FIT_PARAMETERS_MAX];  /* by active index: held at the bound that the data push it against */
     bool broken;                         /* the model predicted something impossible */
 } fit;
+
+static const nd_fit_parameter *active_parameter(const fit *f, int32_t i)
+{
+    return &f->problem->parameters[f->active[i]];
+}
+
+static double clamp_log(const nd_fit_parameter *parameter, double x)
+{
+    return fmin(fmax(x, log(parameter->min)), log(parameter->max));
+}
 
 static void values_at(const fit *f, const gsl_vector *x, double *values)
 {
@@ -36,7 +45,9 @@ static void values_at(const fit *f, const gsl_vector *x, double *values)
         values[i] = p->parameters[i].prior;
     }
     for (int32_t i = 0; i < f->active_count; i++) {
-        values[f->active[i]] = exp(gsl_vector_get(x, (size_t)i));
+        const nd_fit_parameter *parameter = active_parameter(f, i);
+        double value = exp(gsl_vector_get(x, (size_t)i));
+        values[f->active[i]] = fmin(fmax(value, parameter->min), parameter->max);
     }
 }
 
@@ -49,12 +60,12 @@ static bool predict(fit *f, const double *values)
             f->broken = true;
             return false;
         }
-        f->errors[i] = log(f->predicted[i] / p->measured[i]);
+        f->errors[i] = log(f->predicted[i]) - log(p->measured[i]);
     }
     return true;
 }
 
-/* Rows of the residual vector: the measurements, then for each parameter its prior and its bounds. */
+/* Rows of the residual vector: the measurements, then the priors. A pinned parameter is drawn to its bound. */
 static int residuals(const gsl_vector *x, void *user, gsl_vector *out)
 {
     fit *f = user;
@@ -68,12 +79,57 @@ static int residuals(const gsl_vector *x, void *user, gsl_vector *out)
         gsl_vector_set(out, (size_t)i, sqrt(f->weights[i]) * f->errors[i] / p->log_sd[i]);
     }
     for (int32_t i = 0; i < f->active_count; i++) {
-        const nd_fit_parameter *parameter = &p->parameters[f->active[i]];
+        const nd_fit_parameter *parameter = active_parameter(f, i);
         double at = gsl_vector_get(x, (size_t)i);
-        double outside = fmax(0.0, fmax(at - log(parameter->max), log(parameter->min) - at));
-        size_t row = (size_t)(p->measured_count + 2 * i);
-        gsl_vector_set(out, row, (at - log(parameter->prior)) / parameter->prior_log_sd);
-        gsl_vector_set(out, row + 1, outside / wall_log_sd);
+        double centre = f->pinned[i] ? clamp_log(parameter, at) : log(parameter->prior);
+        gsl_vector_set(out, (size_t)(p->measured_count + i), (at - centre) / parameter->prior_log_sd);
+    }
+    return GSL_SUCCESS;
+}
+
+/* Column `i` of the measurements' rows, which hold the errors at `values`: a step that stays inside the bounds. */
+static bool difference(fit *f, const double *values, int32_t i, gsl_matrix *out)
+{
+    const nd_fit_problem *p = f->problem;
+    const nd_fit_parameter *parameter = active_parameter(f, i);
+    double moved[ND_FIT_PARAMETERS_MAX];
+    double at = log(values[f->active[i]]);
+    double to = clamp_log(parameter, at + derivative_step);
+    to = to > at + 0.5 * derivative_step ? to : clamp_log(parameter, at - derivative_step);
+    double step = f->pinned[i] ? 0.0 : to - at;
+    memcpy(moved, values, sizeof moved);
+    moved[f->active[i]] = exp(to);
+    if (step != 0.0 && !predict(f, moved)) {
+        return false;
+    }
+    for (int64_t row = 0; row < p->measured_count; row++) {
+        double slope = step == 0.0 ? 0.0 : (f->errors[row] - gsl_matrix_get(out, (size_t)row, (size_t)i)) / step;
+        gsl_matrix_set(out, (size_t)row, (size_t)i, sqrt(f->weights[row]) * slope / p->log_sd[row]);
+    }
+    return true;
+}
+
+/* GSL's own differences step by a share of x: nothing at all where a constant is 1 and its logarithm 0. */
+static int jacobian(const gsl_vector *x, void *user, gsl_matrix *out)
+{
+    fit *f = user;
+    double values[ND_FIT_PARAMETERS_MAX] = {0};
+    values_at(f, x, values);
+    if (!predict(f, values)) {
+        return GSL_EBADFUNC;
+    }
+    gsl_matrix_set_zero(out);
+    for (int32_t i = 0; i < f->active_count; i++) {
+        for (int64_t row = 0; row < f->problem->measured_count; row++) {
+            gsl_matrix_set(out, (size_t)row, (size_t)i, f->errors[row]);
+        }
+        gsl_matrix_set(out, (size_t)(f->problem->measured_count + i), (size_t)i,
+                       1.0 / active_parameter(f, i)->prior_log_sd);
+    }
+    for (int32_t i = 0; i < f->active_count; i++) {
+        if (!difference(f, values, i, out)) {
+            return GSL_EBADFUNC;
+        }
     }
     return GSL_SUCCESS;
 }
@@ -114,12 +170,12 @@ static nd_status broken_model(nd_error *err)
     return nd_fail(err, ND_EINVAL, "the model predicts something that is not positive and finite; check the rows");
 }
 
-/* One weighted solution from `start`, which it replaces. */
-static nd_status solve(fit *f, gsl_multifit_nlinear_workspace *workspace, gsl_vector *start, nd_error *err)
+/* One weighted solution from `start`, which it replaces, with the pinned parameters held. */
+static nd_status descend(fit *f, gsl_multifit_nlinear_workspace *workspace, gsl_vector *start, nd_error *err)
 {
-    size_t rows = (size_t)(f->problem->measured_count + 2 * f->active_count);
+    size_t rows = (size_t)(f->problem->measured_count + f->active_count);
     gsl_multifit_nlinear_fdf fdf = {
-        .f = residuals, .df = NULL, .fvv = NULL, .n = rows, .p = (size_t)f->active_count, .params = f};
+        .f = residuals, .df = jacobian, .fvv = NULL, .n = rows, .p = (size_t)f->active_count, .params = f};
     int info = 0;
     if (gsl_multifit_nlinear_init(start, &fdf, workspace) != GSL_SUCCESS || f->broken) {
         return broken_model(err);
@@ -135,12 +191,41 @@ static nd_status solve(fit *f, gsl_multifit_nlinear_workspace *workspace, gsl_ve
     return f->broken ? broken_model(err) : ND_OK;
 }
 
+/* Pin what left its bounds and bring it back to them; whether there was anything to pin. Outside, the model does not
+ * change, so that the descent there would stop too early for the others. */
+static bool pin_outside(fit *f, gsl_vector *x)
+{
+    bool any = false;
+    for (int32_t i = 0; i < f->active_count; i++) {
+        double at = gsl_vector_get(x, (size_t)i);
+        double inside = clamp_log(active_parameter(f, i), at);
+        if (!f->pinned[i] && at != inside) {
+            f->pinned[i] = true;
+            any = true;
+        }
+        gsl_vector_set(x, (size_t)i, inside);
+    }
+    return any;
+}
+
+/* One weighted solution inside the bounds from `x`, which it replaces. */
+static nd_status solve(fit *f, gsl_multifit_nlinear_workspace *workspace, gsl_vector *x, nd_error *err)
+{
+    do {
+        ND_TRY(descend(f, workspace, x, err));
+    } while (pin_outside(f, x));
+    return ND_OK;
+}
+
 static nd_status solve_robustly(fit *f, gsl_multifit_nlinear_workspace *workspace, gsl_vector *x, nd_fit_result *out,
                                 nd_error *err)
 {
     double *scratch = malloc((size_t)f->problem->measured_count * sizeof *scratch);
     nd_status status = scratch == NULL ? nd_fail(err, ND_ENOMEM, "out of memory for the fit") : ND_OK;
     for (out->rounds = 0; status == ND_OK && out->rounds < ROUNDS_MAX; out->rounds++) {
+        if (out->rounds <= 1) { /* later the weights hardly move any more, and what stands at a bound stays there */
+            memset(f->pinned, 0, sizeof f->pinned);
+        }
         status = solve(f, workspace, x, err);
         if (status == ND_OK && reweight(f, scratch) < weights_settled) {
             break;
@@ -164,15 +249,29 @@ static void record_scatter(const fit *f, nd_fit_result *out)
     out->reduced_chi2 = freedom > 0.0 ? sum / freedom : 1.0;
 }
 
-/* Covariance of the answer, widened when the rows scatter more than they claim to. */
-static void record_answer(const fit *f, const gsl_vector *x, gsl_multifit_nlinear_workspace *workspace,
-                          gsl_matrix *covariance, nd_fit_result *out)
+/* From the Jacobian at the answer, pinned parameters included. Measurements that scatter more than they claim to
+ * count for less; the priors claim what they claim. */
+static nd_status find_covariance(fit *f, const gsl_vector *x, gsl_multifit_nlinear_workspace *workspace,
+                                 gsl_matrix *covariance, nd_fit_result *out, nd_error *err)
+{
+    gsl_matrix *j = gsl_multifit_nlinear_jac(workspace);
+    (void)gsl_multifit_nlinear_rcond(&out->rcond, workspace);
+    memset(f->pinned, 0, sizeof f->pinned);
+    if (jacobian(x, f, j) != GSL_SUCCESS || !predict(f, out->value)) { /* the errors are those of the answer again */
+        return broken_model(err);
+    }
+    gsl_matrix_view rows = gsl_matrix_submatrix(j, 0, 0, (size_t)f->problem->measured_count, j->size2);
+    gsl_matrix_scale(&rows.matrix, 1.0 / sqrt(fmax(1.0, out->reduced_chi2)));
+    (void)gsl_multifit_nlinear_covar(j, 0.0, covariance); /* the priors' rows make it regular */
+    return ND_OK;
+}
+
+static nd_status record_answer(fit *f, const gsl_vector *x, gsl_multifit_nlinear_workspace *workspace,
+                               gsl_matrix *covariance, nd_fit_result *out, nd_error *err)
 {
     values_at(f, x, out->value);
     record_scatter(f, out);
-    (void)gsl_multifit_nlinear_rcond(&out->rcond, workspace);
-    (void)gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(workspace), 0.0, covariance);
-    double inflate = fmax(1.0, out->reduced_chi2);
+    ND_TRY(find_covariance(f, x, workspace, covariance, out, err));
     memset(out->covariance, 0, sizeof out->covariance);
     for (int32_t i = 0; i < f->problem->parameters_count; i++) {
         double sd = f->problem->parameters[i].prior_log_sd;
@@ -184,10 +283,15 @@ static void record_answer(const fit *f, const gsl_vector *x, gsl_multifit_nlinea
         int32_t row = f->active[i];
         out->identified[row] = true;
         for (int32_t j = 0; j < f->active_count; j++) {
-            out->covariance[row][f->active[j]] = inflate * gsl_matrix_get(covariance, (size_t)i, (size_t)j);
+            out->covariance[row][f->active[j]] = gsl_matrix_get(covariance, (size_t)i, (size_t)j);
         }
         out->log_sd[row] = sqrt(out->covariance[row][row]);
+        if (!isfinite(out->log_sd[row])) {
+            return nd_fail(err, ND_EINVAL, "parameter %s: the fit is out of range; check the uncertainties",
+                           f->problem->parameters[row].name);
+        }
     }
+    return ND_OK;
 }
 
 /* Posterior against prior width of one active parameter. */
@@ -223,9 +327,8 @@ static bool drop_unidentified(fit *f, const nd_fit_result *result)
 static nd_status fit_active(fit *f, nd_fit_result *out, nd_error *err)
 {
     size_t parameters = (size_t)f->active_count;
-    size_t rows = (size_t)f->problem->measured_count + 2 * parameters;
+    size_t rows = (size_t)f->problem->measured_count + parameters;
     gsl_multifit_nlinear_parameters settings = gsl_multifit_nlinear_default_parameters();
-    settings.h_df = derivative_step;
     gsl_multifit_nlinear_workspace *workspace =
         gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &settings, rows, parameters);
     gsl_vector *x = gsl_vector_alloc(parameters);
@@ -240,7 +343,7 @@ static nd_status fit_active(fit *f, nd_fit_result *out, nd_error *err)
         status = solve_robustly(f, workspace, x, out, err);
     }
     if (status == ND_OK) {
-        record_answer(f, x, workspace, covariance, out);
+        status = record_answer(f, x, workspace, covariance, out, err);
     }
     gsl_matrix_free(covariance);
     gsl_vector_free(x);
@@ -293,14 +396,15 @@ static nd_status check(const nd_fit_problem *p, nd_error *err)
     }
     for (int32_t i = 0; i < p->parameters_count; i++) {
         const nd_fit_parameter *q = &p->parameters[i];
-        if (!(q->min > 0.0 && q->min <= q->prior && q->prior <= q->max && q->prior_log_sd > 0.0)) {
+        if (!(q->min > 0.0 && q->min <= q->prior && q->prior <= q->max && isfinite(q->max) && q->prior_log_sd > 0.0 &&
+              isfinite(q->prior_log_sd))) {
             return nd_fail(err, ND_EINVAL,
-                           "parameter %s: needs 0 < min <= prior <= max and a width, got %g, %g, %g, %g", q->name,
+                           "parameter %s: needs 0 < min <= prior <= max and a width > 0, got %g, %g, %g, %g", q->name,
                            q->min, q->prior, q->max, q->prior_log_sd);
         }
     }
     for (int64_t i = 0; i < p->measured_count; i++) {
-        if (!(p->measured[i] > 0.0 && isfinite(p->measured[i]) && p->log_sd[i] > 0.0)) {
+        if (!(p->measured[i] > 0.0 && isfinite(p->measured[i]) && p->log_sd[i] > 0.0 && isfinite(p->log_sd[i]))) {
             return nd_fail(err, ND_EINVAL,
                            "measurement %lld must be positive with a positive uncertainty, got %g and %g",
                            (long long)i + 1, p->measured[i], p->log_sd[i]);

@@ -22,11 +22,11 @@ typedef struct nd_fit_parameter {
     const char *name;    /* for messages and reports; borrowed */
     double prior;        /* > 0 */
     double prior_log_sd; /* > 0: 0.1 is "known to about 10 %" */
-    double min, max;     /* 0 < min <= prior <= max; smooth walls: answers may lie about 1 % outside */
+    double min, max;     /* 0 < min <= prior <= max: the model is never asked outside */
 } nd_fit_parameter;
 
 /** Predict every measured value with the given parameters.
- * \param[in]  values    one per parameter, positive, at times outside of its bounds
+ * \param[in]  values    one per parameter, inside its bounds
  * \param[out] predicted one per measurement; must be positive and finite */
 typedef void (*nd_fit_model)(const double *values, double *predicted, void *user);
 

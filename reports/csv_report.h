@@ -17,10 +17,10 @@ typedef struct nd_csv_writer {
 
 /** Fields of the current row. A text that a spreadsheet would run as a formula (it starts with = + - @, a tab or a
  * carriage return) gets an apostrophe in front. Numbers that are not finite are empty fields. */
-void nd_csv_text(nd_csv_writer *csv, const char *text);
-void nd_csv_int(nd_csv_writer *csv, int64_t value);
-void nd_csv_double(nd_csv_writer *csv, double value);
-void nd_csv_end_row(nd_csv_writer *csv);
+void nd_csv_writer_text(nd_csv_writer *csv, const char *text);
+void nd_csv_writer_int(nd_csv_writer *csv, int64_t value);
+void nd_csv_writer_double(nd_csv_writer *csv, double value);
+void nd_csv_writer_end_row(nd_csv_writer *csv);
 
 /** Header and one row for each plan; `count` may be 0. */
 void nd_csv_plans(FILE *stream, const nd_plan *plans, int32_t count);

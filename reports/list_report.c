@@ -321,23 +321,23 @@ static nd_status print_csv(FILE *stream, const list_source *source, nd_error *er
 {
     nd_csv_writer csv = {stream, false};
     for (int32_t f = 0; f < source->fields_count; f++) {
-        nd_csv_text(&csv, source->fields[f].key);
+        nd_csv_writer_text(&csv, source->fields[f].key);
     }
-    nd_csv_end_row(&csv);
+    nd_csv_writer_end_row(&csv);
     for (size_t i = 0; i < source->count(); i++) {
         list_row row = {0};
         ND_TRY(source->load(i, &row, err));
         for (int32_t f = 0; f < source->fields_count; f++) {
             list_value value = source->fields[f].get(&row);
             if (is_text(&source->fields[f])) {
-                nd_csv_text(&csv, value.text);
+                nd_csv_writer_text(&csv, value.text);
             } else if (is_count(&source->fields[f])) {
-                nd_csv_int(&csv, value.count);
+                nd_csv_writer_int(&csv, value.count);
             } else {
-                nd_csv_double(&csv, value.real);
+                nd_csv_writer_double(&csv, value.real);
             }
         }
-        nd_csv_end_row(&csv);
+        nd_csv_writer_end_row(&csv);
     }
     return ND_OK;
 }

@@ -12,8 +12,8 @@ static void expect_text(const char *text, const char *expected)
     capture out;
     capture_begin(&out);
     nd_csv_writer csv = {out.stream, false};
-    nd_csv_text(&csv, text);
-    nd_csv_end_row(&csv);
+    nd_csv_writer_text(&csv, text);
+    nd_csv_writer_end_row(&csv);
     CU_ASSERT_STRING_EQUAL(capture_end(&out), expected);
     capture_free(&out);
 }
@@ -46,7 +46,7 @@ static void test_numbers_read_back_the_same(void)
         capture out;
         capture_begin(&out);
         nd_csv_writer csv = {out.stream, false};
-        nd_csv_double(&csv, values[i]);
+        nd_csv_writer_double(&csv, values[i]);
         CU_ASSERT_EQUAL(strtod(capture_end(&out), NULL), values[i]);
         capture_free(&out);
     }
@@ -57,10 +57,10 @@ static void test_numbers_that_are_not_finite_are_empty_fields(void)
     capture out;
     capture_begin(&out);
     nd_csv_writer csv = {out.stream, false};
-    nd_csv_double(&csv, (double)NAN);
-    nd_csv_double(&csv, (double)INFINITY);
-    nd_csv_int(&csv, -7);
-    nd_csv_end_row(&csv);
+    nd_csv_writer_double(&csv, (double)NAN);
+    nd_csv_writer_double(&csv, (double)INFINITY);
+    nd_csv_writer_int(&csv, -7);
+    nd_csv_writer_end_row(&csv);
     CU_ASSERT_STRING_EQUAL(capture_end(&out), ",,-7\r\n");
     capture_free(&out);
 }
