@@ -79,7 +79,8 @@ static double log_error_of(const calibration_work *work, const judged *run)
 static nd_status leave_out(calibration_work *work, const nd_calibrate_request *request, const char *source,
                            nd_error *err)
 {
-    nd_fit_selection selection = {.without_source = source, .gpu = request->gpu, .stack = request->stack};
+    nd_fit_selection selection = {
+        .without_source = source, .gpu = request->gpu, .stack = request->stack, .near = &work->fit};
     nd_run_fit *without = malloc(sizeof *without);
     nd_error ignored;
     if (without == NULL) {

@@ -36,6 +36,7 @@ typedef struct nd_fit_problem {
     const double *measured; /* > 0 */
     const double *log_sd;   /* > 0: relative uncertainty of each measurement, including what balances the sources */
     int64_t measured_count; /* >= 1 */
+    const double *start;    /* parameters_count values where the descent begins; NULL: at the priors */
     nd_fit_model model;
     void *user;
     double not_identified_ratio; /* posterior / prior width above which the prior is kept; 0: 0.8 */

@@ -220,12 +220,27 @@ static nd_status collect(nd_run_set *set, const nd_fit_selection *selection, run
     return ND_OK;
 }
 
-static nd_status solve(run_problem *p, const double *measured, const double *log_sd, nd_run_fit *fit, double *weights,
-                       nd_error *err)
+/* Where a fit that is near put a constant; its prior when that fit did not have it. */
+static double start_of(const nd_run_constant *constant, const nd_run_fit *near)
+{
+    for (int32_t i = 0; near != NULL && i < near->constants_count; i++) {
+        const nd_run_constant *other = &near->constants[i];
+        if (other->of_stack == constant->of_stack && strcmp(other->owner, constant->owner) == 0 &&
+            strcmp(other->key, constant->key) == 0) {
+            return near->result.value[i];
+        }
+    }
+    return constant->prior;
+}
+
+static nd_status solve(run_problem *p, const nd_run_fit *near, const double *measured, const double *log_sd,
+                       nd_run_fit *fit, double *weights, nd_error *err)
 {
     nd_fit_parameter parameters[ND_FIT_PARAMETERS_MAX];
+    double start[ND_FIT_PARAMETERS_MAX];
     for (int32_t j = 0; j < fit->constants_count; j++) {
         const nd_run_constant *c = &fit->constants[j];
+        start[j] = start_of(c, near);
         parameters[j] = (nd_fit_parameter){c->key, c->prior, c->prior_log_sd, c->min, c->max};
     }
     nd_fit_problem problem = {
@@ -234,6 +249,7 @@ static nd_status solve(run_problem *p, const double *measured, const double *log
         .measured = measured,
         .log_sd = log_sd,
         .measured_count = p->count,
+        .start = start,
         .model = predict_all,
         .user = p,
     };
@@ -259,7 +275,7 @@ nd_status nd_fit_runs_weighted(nd_run_set *set, const nd_fit_selection *selectio
         status = nd_fail(err, ND_ENOMEM, "out of memory for a fit of %lld runs", (long long)set->count);
     }
     status = status == ND_OK ? collect(set, selection, &p, measured, log_sd, &fit, err) : status;
-    status = status == ND_OK ? solve(&p, measured, log_sd, &fit, weights, err) : status;
+    status = status == ND_OK ? solve(&p, selection->near, measured, log_sd, &fit, weights, err) : status;
     if (status == ND_OK) {
         nd_run_fit_apply(set, fit.constants, fit.result.value, fit.constants_count);
         fit.rows = p.count;

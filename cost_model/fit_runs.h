@@ -29,6 +29,7 @@ typedef struct nd_fit_selection {
     const char *without_source; /* leave this source out, or NULL */
     const char *gpu;            /* only this calibration, or NULL */
     const char *stack;          /* only this stack, or NULL */
+    const nd_run_fit *near;     /* a fit whose answer is close, to begin there; or NULL */
 } nd_fit_selection;
 
 /** True when a fit may use the run. */
