@@ -177,19 +177,21 @@ static nd_status load_attention(const nd_options *options, nd_inputs *inputs, nd
 {
     const char *text = options->value[ND_OPTION_ATTENTION];
     const nd_gpu_spec *gpu = &inputs->cluster.gpu;
-    bool hopper = strcmp(gpu->arch, "hopper") == 0; /* FlashAttention-3 is written for it alone */
+    /* kernels with asynchronous tensor cores: FlashAttention-3 and cuDNN on Hopper, their successors on Blackwell */
+    bool newest = strcmp(gpu->arch, "hopper") == 0 || strncmp(gpu->arch, "blackwell", strlen("blackwell")) == 0;
     if (text != NULL) {
         nd_attention attention = ND_ATTENTION_FLASH2;
         ND_TRY(nd_attention_parse(text, &attention, err));
-        if (attention == ND_ATTENTION_FLASH3 && !hopper) {
-            return nd_fail(err, ND_EINVAL, "--attention flash3 needs a Hopper GPU and %s is %s; nearest: flash2",
+        if (attention == ND_ATTENTION_FLASH3 && !newest) {
+            return nd_fail(err, ND_EINVAL,
+                           "--attention flash3 needs a Hopper or Blackwell GPU and %s is %s; nearest: flash2",
                            gpu->name, gpu->arch);
         }
         inputs->train.attention = attention;
         return ND_OK;
     }
     inputs->train.attention = inputs->stack.default_attention;
-    if (inputs->train.attention == ND_ATTENTION_FLASH3 && !hopper) {
+    if (inputs->train.attention == ND_ATTENTION_FLASH3 && !newest) {
         inputs->train.attention = ND_ATTENTION_FLASH2;
     }
     nd_inputs_assume(inputs, "--attention", nd_attention_name(inputs->train.attention),

@@ -22,7 +22,7 @@ static const option_row option_table[ND_OPTION_COUNT] = {
     [ND_OPTION_PRECISION] = {"--precision", 0, "P", "bf16, fp16, fp32 or fp8"},
     [ND_OPTION_OPTIMIZER] = {"--optimizer", 0, "O", "adamw, adamw-8bit, adamw-bf16, sgd, lion or muon"},
     [ND_OPTION_LORA] = {"--lora", 0, "r=16[,bits=4]", "train adapters; bits=4 is QLoRA"},
-    [ND_OPTION_ATTENTION] = {"--attention", 0, "A", "flash3, flash2 or math"},
+    [ND_OPTION_ATTENTION] = {"--attention", 0, "A", "flash3, flash2, flash1 or math"},
     [ND_OPTION_FRAMEWORK] = {"--framework", 0, "F[@VERSION]", "obey this framework's rules and use its stack"},
     [ND_OPTION_STACK] = {"--stack", 0, "S", "the software whose kernels and allocator are priced"},
     [ND_OPTION_CALIBRATION] = {"--calibration", 0, "FILE", "fitted constants instead of the built-in ones"},

@@ -28,10 +28,12 @@ typedef enum nd_optimizer {
         ND_OPTIMIZER_COUNT
 } nd_optimizer;
 
-/* `math` materialises the score matrix; the others are flash attention of that generation. */
+/* `math` materialises the score matrix; the others are flash attention of that generation: flash1 with its Triton port,
+ * flash2, and the newest kernel of Hopper (FlashAttention-3, cuDNN) and Blackwell (FlashAttention-4, cuDNN). */
 #define ND_ATTENTION_LIST(X)                                                                                           \
     X(ND_ATTENTION_FLASH2, "flash2")                                                                                   \
     X(ND_ATTENTION_FLASH3, "flash3")                                                                                   \
+    X(ND_ATTENTION_FLASH1, "flash1")                                                                                   \
     X(ND_ATTENTION_MATH, "math")
 
 typedef enum nd_attention {

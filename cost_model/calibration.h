@@ -20,23 +20,33 @@ typedef struct nd_collective_constants {
 } nd_collective_constants;
 
 typedef struct nd_calibration {
-    char name[48];         /* calibration file */
-    char gpu[48];          /* GPU that it was fitted on; differs from the cluster's GPU for a family default */
-    double gemm_frac;      /* epsilon_g: sustained part of the matrix peak */
-    double gemm_k0;        /* prologue, in units of k */
-    double wave_frac;      /* mu: how much of a partial last wave is lost */
-    double kernel_s;       /* t0: fixed cost of one kernel */
-    double grouped_frac;   /* grouped GEMM against plain GEMM */
-    double fp8_frac;       /* fp8 efficiency against bf16 efficiency */
-    double attention_frac; /* epsilon_a of the newest flash kernel */
-    double attention_s0;   /* tokens at which half of it is reached */
-    double flash2_frac;    /* flash-attention 2 against the newest kernel */
-    double attention_bwd_frac;
-    double head_dim64_frac; /* efficiency at head_dim <= 64 */
-    double hbm_frac;        /* epsilon_h */
-    double network_frac;    /* part of the NIC rate that collectives reach, times the tier's own efficiency */
-    double contention_frac; /* chi: slowdown of compute per hidden communication second */
-    double straggler_frac;  /* sigma: loss per doubling of the nodes */
+    char name[48]; /* calibration file */
+    char gpu[48];  /* GPU that it was fitted on; differs from the cluster's GPU for a family default */
+    /* kernels: docs/MODEL.md, "Kernels" */
+    double gemm_frac;              /* epsilon_g: part of the matrix peak that long kernels sustain at the power limit */
+    double gemm_burst_frac;        /* epsilon_b >= epsilon_g: the same of short kernels, below the power limit */
+    double gemm_power_s;           /* tau: kernel time at which half of the way between the two is gone */
+    double gemm_k0;                /* prologue, in units of k */
+    double wave_frac;              /* mu: how much of a partial last wave is lost */
+    double tile_exponent;          /* a: a tile of 1/x the size of 256 x 128 runs at x^-a of the rate */
+    double gemm_hbm_frac;          /* part of the HBM rate that GEMM operands reach */
+    double kernel_s;               /* t0: fixed cost of one kernel */
+    double grouped_frac;           /* grouped GEMM against plain GEMM */
+    double fp8_frac;               /* fp8 efficiency against bf16 efficiency */
+    double fp8_cast_bytes;         /* HBM bytes per activation or gradient element that is cast to fp8 */
+    double fp8_weight_cast_bytes;  /* the same per weight element and micro-batch */
+    double attention_frac;         /* epsilon_a of the newest flash kernel, forward */
+    double attention_s0;           /* causal sequence length at which half of it is reached */
+    double flash2_frac;            /* FlashAttention-2 against the newest kernel */
+    double flash1_frac;            /* FlashAttention 1 or its Triton port against the newest kernel */
+    double attention_bwd_frac;     /* backward against forward rate */
+    double head_dim64_frac;        /* head size 64 against 128, newest kernel */
+    double flash2_head_dim64_frac; /* the same, older kernels */
+    double wide_head_bwd_frac;     /* head size above 128 against 128, backward */
+    double hbm_frac;               /* epsilon_h: part of the HBM rate that element-wise kernels reach */
+    double network_frac;           /* part of the NIC rate that collectives reach, times the tier's own efficiency */
+    double contention_frac;        /* chi: slowdown of compute per hidden communication second */
+    double straggler_frac;         /* sigma: loss per doubling of the nodes */
     nd_collective_constants collective[ND_COLLECTIVE_COUNT];
     double time_low_frac, time_high_frac;     /* 80 % interval of step time as factors */
     double memory_low_frac, memory_high_frac; /* 80 % interval of peak memory as factors */

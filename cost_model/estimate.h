@@ -109,6 +109,7 @@ typedef struct nd_part_price {
     double exposed_cp_s[ND_PASS_COUNT];
     double exposed_ep_s[ND_PASS_COUNT];
     double hidden_s[ND_PASS_COUNT]; /* communication behind compute */
+    double launches[ND_PASS_COUNT]; /* kernels and collectives that the host starts */
     double forward_flops;
     double recompute_flops;
 } nd_part_price;

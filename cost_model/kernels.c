@@ -2,90 +2,172 @@
 
 #include <math.h>
 
-/* Output tiles of current GEMM libraries, rows x columns. */
-static const int32_t tiles[][2] = {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}};
-enum { TILE_COUNT = sizeof tiles / sizeof tiles[0], ATTENTION_TILE_ROWS = 128 };
+/* Output tiles of GEMM libraries, log2 of rows and columns: the large ones either way round, the square one, and a
+ * small one for small outputs. More sizes do not lower the error on measured tables (docs/MODEL.md, "GEMM"). */
+static const struct {
+    int32_t rows_log2, columns_log2;
+} tiles[ND_GEMM_TILE_COUNT] = {{8, 7}, {7, 8}, {7, 7}, {6, 6}};
+
+static const double largest_tile = 256.0 * 128.0;
+static const int64_t split_k_min = 256; /* shortest part of k that a split leaves to a tile */
+static const double split_bytes = 8.0;  /* a split writes and reads fp32 partial sums */
+
+enum { ATTENTION_TILE_ROWS = 128 };
+
+static nd_matrix_rate matrix_rate(double peak_flops_per_s, const nd_calibration *calibration)
+{
+    double excess = calibration->gemm_burst_frac / calibration->gemm_frac - 1.0;
+    return (nd_matrix_rate){
+        .burst_flops_per_s = peak_flops_per_s * (excess > 0.0 ? calibration->gemm_burst_frac : calibration->gemm_frac),
+        .power_excess = excess > 0.0 ? excess : 0.0,
+    };
+}
+
+/* Rate of the kernel generation against the newest one. */
+static double generation_frac(nd_attention attention, const nd_calibration *calibration)
+{
+    switch (attention) {
+    case ND_ATTENTION_FLASH1:
+        return calibration->flash1_frac;
+    case ND_ATTENTION_FLASH2:
+        return calibration->flash2_frac;
+    case ND_ATTENTION_FLASH3:
+    case ND_ATTENTION_MATH:
+    case ND_ATTENTION_COUNT:
+        break;
+    }
+    return 1.0;
+}
 
 nd_kernel_model nd_kernel_model_make(const nd_gpu_spec *gpu, const nd_calibration *calibration,
                                      const nd_train_spec *train)
 {
     nd_dtype dtype = train->precision == ND_DTYPE_FP8 ? ND_DTYPE_BF16 : train->precision;
     double peak = gpu->peak_flops_per_s[dtype];
-    /* generations of flash attention differ on GPUs with asynchronous tensor cores only */
-    double kernel_frac = train->attention == ND_ATTENTION_FLASH2 ? calibration->flash2_frac : 1.0;
+    bool older = train->attention == ND_ATTENTION_FLASH1 || train->attention == ND_ATTENTION_FLASH2;
     nd_kernel_model model = {
-        .matrix_flops_per_s = peak * calibration->gemm_frac,
-        .attention_flops_per_s = peak * calibration->attention_frac * kernel_frac,
+        .matrix = matrix_rate(peak, calibration),
+        .attention_flops_per_s = peak * calibration->attention_frac * generation_frac(train->attention, calibration),
         .hbm_bytes_per_s = gpu->hbm_bytes_per_s * calibration->hbm_frac,
+        .gemm_hbm_bytes_per_s = gpu->hbm_bytes_per_s * calibration->gemm_hbm_frac,
         .sm_count = (double)gpu->sm_count,
         .gemm_k0 = calibration->gemm_k0,
         .wave_frac = calibration->wave_frac,
+        .gemm_power_s = calibration->gemm_power_s,
         .kernel_s = calibration->kernel_s,
         .grouped_frac = calibration->grouped_frac,
+        .fp8_cast_bytes = calibration->fp8_cast_bytes,
+        .fp8_weight_cast_bytes = calibration->fp8_weight_cast_bytes,
         .attention_s0 = calibration->attention_s0,
         .attention_bwd_frac = calibration->attention_bwd_frac,
-        .head_dim64_frac = calibration->head_dim64_frac,
+        .head_dim64_frac = older ? calibration->flash2_head_dim64_frac : calibration->head_dim64_frac,
+        .wide_head_bwd_frac = calibration->wide_head_bwd_frac,
         .element_bytes = (double)nd_dtype_compute_bytes(train->precision),
     };
     if (train->precision == ND_DTYPE_FP8) {
-        model.fp8_flops_per_s = gpu->peak_flops_per_s[ND_DTYPE_FP8] * calibration->gemm_frac * calibration->fp8_frac;
+        model.fp8 = matrix_rate(gpu->peak_flops_per_s[ND_DTYPE_FP8] * calibration->fp8_frac, calibration);
+    }
+    for (int i = 0; i < ND_GEMM_TILE_COUNT; i++) {
+        double size = (double)(1 << (tiles[i].rows_log2 + tiles[i].columns_log2));
+        double rate = pow(size / largest_tile, calibration->tile_exponent);
+        model.tile_flops[i] = 2.0 * size * model.sm_count / rate;
     }
     return model;
 }
 
-static double ceil_div(int64_t n, int64_t d)
+static int64_t ceil_shift(int64_t n, int32_t log2)
 {
-    int64_t quotient = (n + d - 1) / d;
-    return (double)quotient;
+    return (n + ((int64_t)1 << log2) - 1) >> log2;
 }
 
-static double waves_of(double tile_count, double sm_count, double wave_frac)
+static double waves_of(double waves, double wave_frac)
 {
-    double waves = tile_count / sm_count;
-    return waves < 1.0 ? 1.0 : waves + wave_frac * (ceil(waves) - waves);
-}
-
-/* Seconds x FLOP/s of the best tile: work with the loss of partial tiles, waves and the k prologue. */
-static double best_tile_flops(const nd_kernel_model *model, const nd_op *op)
-{
-    double best = HUGE_VAL;
-    for (int i = 0; i < TILE_COUNT; i++) {
-        int64_t rows = tiles[i][0];
-        int64_t columns = tiles[i][1];
-        double count = (double)op->groups * ceil_div(op->m, rows) * ceil_div(op->n, columns);
-        double waves = waves_of(count, model->sm_count, model->wave_frac);
-        double flops = waves * (double)(rows * columns) * 2.0 * ((double)op->k + model->gemm_k0) * model->sm_count;
-        best = flops < best ? flops : best;
+    if (waves < 1.0) {
+        return 1.0;
     }
-    return best;
+    double whole = floor(waves);
+    return waves > whole ? waves + wave_frac * (whole + 1.0 - waves) : waves;
+}
+
+/* Seconds at burst rate when every tile runs over all of k, or when idle SMs take parts of k, whichever is shorter. */
+static double tile_s(const nd_kernel_model *model, const nd_op *op, double s_per_flop, int tile)
+{
+    double count = (double)op->groups * (double)ceil_shift(op->m, tiles[tile].rows_log2) *
+                   (double)ceil_shift(op->n, tiles[tile].columns_log2);
+    double k = (double)op->k;
+    double waves = count / model->sm_count;
+    double one_wave = model->tile_flops[tile] * s_per_flop;
+    double whole = waves_of(waves, model->wave_frac) * one_wave * (k + model->gemm_k0);
+    if (waves > 0.5 || op->k < 2 * split_k_min) {
+        return whole;
+    }
+    double idle = model->sm_count / count;
+    double most = k / (double)split_k_min;
+    double parts = floor(idle < most ? idle : most);
+    double outputs = (double)op->groups * (double)op->m * (double)op->n;
+    /* the partial sums are added by a second kernel */
+    double split = one_wave * (k / parts + model->gemm_k0) + model->kernel_s +
+                   parts * outputs * split_bytes / model->gemm_hbm_bytes_per_s;
+    return split < whole ? split : whole;
+}
+
+/* Long kernels reach the power limit and slow down from the burst to the sustained rate. */
+static double at_power_limit(const nd_kernel_model *model, const nd_matrix_rate *rate, double burst_s)
+{
+    return burst_s * (1.0 + rate->power_excess / (1.0 + model->gemm_power_s / burst_s));
+}
+
+/* Tensor-core seconds of the best tile at `frac` of the rate. */
+static double matrix_s(const nd_kernel_model *model, const nd_op *op, const nd_matrix_rate *rate, double frac)
+{
+    double s_per_flop = 1.0 / (rate->burst_flops_per_s * frac);
+    double burst = HUGE_VAL;
+    for (int i = 0; i < ND_GEMM_TILE_COUNT; i++) {
+        double seconds = tile_s(model, op, s_per_flop, i);
+        burst = seconds < burst ? seconds : burst;
+    }
+    return at_power_limit(model, rate, burst);
+}
+
+/* Close to the larger one; where both are alike neither hides the other completely. */
+static double roofline(double a, double b)
+{
+    return cbrt(a * a * a + b * b * b);
 }
 
 double nd_gemm_s(const nd_kernel_model *model, const nd_op *op)
 {
-    bool fp8 = op->fp8 && model->fp8_flops_per_s > 0.0;
-    double rate = fp8 ? model->fp8_flops_per_s : model->matrix_flops_per_s;
-    if (op->groups > 1) {
-        rate *= model->grouped_frac;
-    }
-    double matrix_s = best_tile_flops(model, op) / rate;
+    bool fp8 = op->fp8 && model->fp8.burst_flops_per_s > 0.0;
     double bytes = op->hbm_bytes;
+    double cast_s = 0.0;
     if (fp8) {
         double operands = (double)op->groups * ((double)op->m * (double)op->k + (double)op->k * (double)op->n);
         bytes -= operands * (model->element_bytes - 1.0); /* operands are read as one byte */
-        /* casts of activations or gradients: read two bytes, write one */
-        matrix_s += 3.0 * (double)op->groups * (double)op->m * (double)op->k / model->hbm_bytes_per_s;
+        cast_s = (model->fp8_cast_bytes * op->cast_activations + model->fp8_weight_cast_bytes * op->cast_weights) /
+                 model->hbm_bytes_per_s;
     }
-    double memory_s = bytes / model->hbm_bytes_per_s;
-    return model->kernel_s + (matrix_s > memory_s ? matrix_s : memory_s);
+    double frac = op->groups > 1 ? model->grouped_frac : 1.0;
+    double compute_s = matrix_s(model, op, fp8 ? &model->fp8 : &model->matrix, frac);
+    return model->kernel_s + cast_s + roofline(compute_s, bytes / model->gemm_hbm_bytes_per_s);
 }
 
-/* One of the batched GEMMs of attention without a flash kernel. */
+/* Softmax work per FLOP grows as heads get narrower; wider ones than 128 change nothing that was measured. */
+static double head_dim_frac(double head_dim64_frac, double head_dim)
+{
+    if (head_dim >= 128.0) {
+        return 1.0;
+    }
+    return head_dim > 64.0 ? head_dim64_frac + (1.0 - head_dim64_frac) * (head_dim - 64.0) / 64.0
+                           : head_dim64_frac * head_dim / 64.0;
+}
+
+/* One of the batched GEMMs of attention without a flash kernel: equal shapes in one launch, no loss of groups. */
 static double score_gemm_s(const nd_kernel_model *model, const nd_op *op, int64_t m, int64_t n, int64_t k)
 {
     nd_op gemm = {.groups = op->batch * op->heads, .m = m, .n = n, .k = k};
     double elements = (double)m * (double)n + (double)m * (double)k + (double)k * (double)n;
-    double memory_s = (double)gemm.groups * elements * model->element_bytes / model->hbm_bytes_per_s;
-    return model->kernel_s + fmax(best_tile_flops(model, &gemm) / model->matrix_flops_per_s, memory_s);
+    double memory_s = (double)gemm.groups * elements * model->element_bytes / model->gemm_hbm_bytes_per_s;
+    return model->kernel_s + roofline(matrix_s(model, &gemm, &model->matrix, 1.0), memory_s);
 }
 
 /* Scores and output forward; dP and dV, then dQ and dK backward. */
@@ -102,16 +184,16 @@ double nd_attention_s(const nd_kernel_model *model, const nd_op *op)
     if (op->math) {
         return math_attention_s(model, op);
     }
-    double keys = (double)op->kv_len;
-    double rate = model->attention_flops_per_s * keys / (keys + model->attention_s0);
-    if (op->qk_dim < 128) {
-        rate *= model->head_dim64_frac;
-    }
-    double blocks = (double)op->batch * (double)op->heads * ceil_div(op->q_len, ATTENTION_TILE_ROWS);
+    /* keys of an average query count twice: s under a causal mask, 2 s without, 2 w in a sliding window */
+    double keys = 2.0 * op->pairs / (double)(op->q_len > 0 ? op->q_len : 1);
+    double rate = model->attention_flops_per_s * keys / (keys + model->attention_s0) *
+                  head_dim_frac(model->head_dim64_frac, (double)op->qk_dim);
+    double blocks =
+        (double)op->batch * (double)op->heads * (double)((op->q_len + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS);
     double waves = blocks / model->sm_count;
     rate *= waves > 0.5 ? waves / fmax(1.0, ceil(waves)) : waves; /* idle SMs of the last wave */
     if (op->backward) {
-        rate *= model->attention_bwd_frac;
+        rate *= model->attention_bwd_frac * (op->qk_dim > 128 ? model->wide_head_bwd_frac : 1.0);
     }
     return op->flops / rate + nd_elementwise_s(model, op->hbm_bytes, op->kernels);
 }

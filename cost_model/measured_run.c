@@ -277,7 +277,11 @@ static nd_attention read_attention(nd_row *row, const nd_stack *stack)
     if (flash < 0) {
         nd_row_assume(row, ND_ASSUMED_ATTENTION);
     }
-    return flash == 0 ? ND_ATTENTION_MATH : stack->default_attention;
+    if (flash == 0) {
+        return ND_ATTENTION_MATH;
+    }
+    /* its configurations choose the Triton port of FlashAttention 1 (attn_impl: triton) */
+    return nd_row_has(row, "framework", "llm-foundry") ? ND_ATTENTION_FLASH1 : stack->default_attention;
 }
 
 static void read_training(nd_row *row, nd_measured_run *run)

@@ -21,8 +21,8 @@ static pricing prepare(const nd_cost_context *context, const nd_layout *layout)
     const nd_cluster_spec *cluster = context->cluster;
     const nd_calibration *calibration = context->calibration;
     nd_kernel_model kernels = nd_kernel_model_make(&cluster->gpu, calibration, context->train);
-    kernels.matrix_flops_per_s *= context->stack->gemm_frac;
-    kernels.fp8_flops_per_s *= context->stack->gemm_frac;
+    kernels.matrix.burst_flops_per_s *= context->stack->gemm_frac;
+    kernels.fp8.burst_flops_per_s *= context->stack->gemm_frac;
     kernels.attention_flops_per_s *= context->stack->attention_frac;
     return (pricing){
         .context = context,
@@ -74,6 +74,7 @@ static void price_ops(const pricing *p, const nd_op_list *list, nd_pass pass, nd
     double ring_s = 0.0;
     for (int32_t i = 0; i < list->count; i++) {
         const nd_op *op = &list->ops[i];
+        out->launches[pass] += op->kind == ND_OP_COLLECTIVE ? (double)op->repeats : (double)op->kernels;
         switch (op->kind) {
         case ND_OP_GEMM:
             out->gemm_s[pass] += nd_gemm_s(&p->kernels, op);

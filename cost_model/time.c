@@ -24,6 +24,7 @@ typedef struct stage_work {
     double hidden_s;
     double forward_s, backward_s; /* with recompute and exposed communication */
     double weight_gradient_s;     /* of backward_s */
+    double launches;              /* kernels and collectives, recompute included */
 } stage_work;
 
 static double stage_total(const stage_work *work)
@@ -53,6 +54,8 @@ static void add_part(const nd_part_price *price, double times, double recomputed
     work->forward_s += times * nd_part_pass_s(price, ND_PASS_FORWARD);
     work->backward_s +=
         times * nd_part_pass_s(price, ND_PASS_BACKWARD) + rerun * nd_part_pass_s(price, ND_PASS_RECOMPUTE);
+    work->launches += times * (price->launches[ND_PASS_FORWARD] + price->launches[ND_PASS_BACKWARD]) +
+                      rerun * price->launches[ND_PASS_RECOMPUTE];
     /* of the two backward GEMMs one computes the weight gradient */
     work->weight_gradient_s += times * price->gemm_s[ND_PASS_BACKWARD] / 2.0;
 }
@@ -196,15 +199,10 @@ static double offload_exposed_s(const nd_cost_context *context, const nd_layout 
     return micro_batches * fmax(0.0, bytes / link - stage_total(&p->busiest));
 }
 
-/* Host launches that the GPU does not hide: when a layer's kernels are shorter than their launches. */
+/* Host launches that the GPU does not hide: when the kernels of a micro-batch are shorter than their launches. */
 static double launch_bound_s(const nd_cost_context *context, const nd_layout *layout, const pipeline *p)
 {
-    double layers = 0.0;
-    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
-        layers += (double)p->counts[kind];
-    }
-    double kernels_per_layer = context->stack->style.fused_elementwise ? 60.0 : 120.0; /* both directions */
-    double launches_s = layers * kernels_per_layer * context->stack->launch_s;
+    double launches_s = p->busiest.launches * context->stack->launch_s;
     return (double)layout->grad_accum * fmax(0.0, launches_s - stage_total(&p->busiest));
 }
 

@@ -42,6 +42,7 @@ static void append_gemm(nd_block_builder *builder, const nd_matrix *matrix, int6
                         bool weight_gradient)
 {
     double bytes = builder->element_bytes;
+    double groups = (double)matrix->groups;
     bool accumulate = weight_gradient && builder->style->accumulate_wgrad_fp32;
     nd_op *op = append(builder, ND_OP_GEMM, matrix->name);
     op->m = m;
@@ -51,10 +52,16 @@ static void append_gemm(nd_block_builder *builder, const nd_matrix *matrix, int6
     op->fp8 = matrix->fp8;
     op->accumulate_fp32 = accumulate;
     op->kernels = 1;
-    op->flops = 2.0 * (double)m * (double)n * (double)k * (double)matrix->groups;
+    op->flops = 2.0 * (double)m * (double)n * (double)k * groups;
+    if (matrix->fp8 && !weight_gradient) {
+        /* the weight gradient uses the input that the forward GEMM and the gradient that the data gradient cast, and
+         * the data gradient the weights of the forward pass, each in a transposed copy written by the same cast */
+        op->cast_activations = groups * (double)m * (double)k;
+        op->cast_weights = builder->pass == ND_PASS_FORWARD ? groups * (double)k * (double)n : 0.0;
+    }
     /* an fp32 accumulator is read and written */
-    op->hbm_bytes = (double)matrix->groups * ((accumulate ? 8.0 : bytes) * (double)m * (double)n +
-                                              bytes * ((double)m * (double)k + (double)k * (double)n));
+    op->hbm_bytes = groups * ((accumulate ? 8.0 : bytes) * (double)m * (double)n +
+                              bytes * ((double)m * (double)k + (double)k * (double)n));
 }
 
 /* LoRA: x A B beside the frozen matrix; both factors train. */

@@ -54,8 +54,9 @@ typedef struct nd_op {
     int32_t kernels;    /* launches */
     /* GEMM */
     int64_t m, n, k, groups;
-    bool accumulate_fp32; /* the output is added into an fp32 buffer (weight gradients) */
-    bool fp8;             /* runs in fp8 when the precision says so (not head, router, attention) */
+    bool accumulate_fp32;                  /* the output is added into an fp32 buffer (weight gradients) */
+    bool fp8;                              /* runs in fp8 when the precision says so (not head, router, attention) */
+    double cast_activations, cast_weights; /* elements first converted for this GEMM when it runs in fp8 */
     /* attention */
     int64_t batch, q_len, kv_len, heads, qk_dim, v_dim;
     double pairs;  /* query-key pairs of one head and sequence that are computed by this rank */

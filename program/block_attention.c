@@ -45,9 +45,10 @@ static void rotary(nd_block_builder *builder)
     const nd_model_spec *model = builder->model;
     int64_t heads = nd_block_heads(model, builder->layout);
     int64_t kv_heads = model->attention == ND_ATTENTION_MLA ? heads : nd_block_kv_heads(model, builder->layout);
-    double passes = nd_builder_traffic(builder).rotary + (model->qk_norm == ND_QK_NORM_NONE ? 0.0 : 2.0);
+    nd_traffic traffic = nd_builder_traffic(builder);
+    double passes = traffic.rotary + (model->qk_norm == ND_QK_NORM_NONE ? 0.0 : 2.0);
     double elements = (double)builder->tokens * (double)(heads + kv_heads) * (double)nd_model_qk_dim(model);
-    nd_builder_elementwise(builder, "rotary", passes * elements * builder->element_bytes, 1);
+    nd_builder_elementwise(builder, "rotary", passes * elements * builder->element_bytes, traffic.rotary_kernels);
 }
 
 /* Keys and values of one rank in elements; MLA exchanges the compressed latent. */

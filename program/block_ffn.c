@@ -43,8 +43,9 @@ static void mlp(nd_block_builder *builder, int64_t rows, int64_t inner, int64_t 
                                             .fp8 = true,
                                             .frozen_adapter = routed});
     nd_builder_keep(builder, (double)up_matrices * columns * builder->element_bytes, 0.5);
-    double traffic = nd_builder_traffic(builder).activation * (double)(up_matrices + 1) * columns;
-    nd_builder_elementwise(builder, "activation", traffic * builder->element_bytes, 1);
+    nd_traffic traffic = nd_builder_traffic(builder);
+    double bytes = traffic.activation * (double)(up_matrices + 1) * columns * builder->element_bytes;
+    nd_builder_elementwise(builder, "activation", bytes, traffic.activation_kernels);
     nd_builder_keep(builder, columns * builder->element_bytes, 0.0);
     nd_builder_matrix(builder, &(nd_matrix){.name = routed ? "expert_down" : "ffn_down",
                                             .rows = rows,

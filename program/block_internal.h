@@ -52,7 +52,8 @@ typedef struct nd_traffic {
     double rotary;     /* of queries and keys */
     double activation; /* of the widest activation, per matrix that feeds it or is fed by it */
     double permute;    /* of the routed rows */
-    int32_t kernels;
+    int32_t kernels;   /* launches of norm and residual in half a layer, */
+    int32_t rotary_kernels, activation_kernels;
 } nd_traffic;
 nd_traffic nd_builder_traffic(const nd_block_builder *builder);
 /** Norm and residual of half a layer: traffic, and what they save. */

@@ -3,15 +3,16 @@
 #include "program/block_internal.h"
 
 /* One kernel for each chain of norm, residual and activation. */
-static const nd_traffic fused_forward = {3.5, 2.0, 2.0, 1.0, 4.0, 4};
-static const nd_traffic fused_backward = {5.5, 3.0, 2.0, 5.0 / 3.0, 6.0, 5};
+static const nd_traffic fused_forward = {3.5, 2.0, 2.0, 1.0, 4.0, 4, 1, 1};
+static const nd_traffic fused_backward = {5.5, 3.0, 2.0, 5.0 / 3.0, 6.0, 5, 1, 1};
 /* One kernel for each operation, LayerNorm as one kernel. */
-static const nd_traffic eager_forward = {6.0, 3.0, 3.0, 2.2, 4.0, 11};
-static const nd_traffic eager_backward = {8.5, 4.0, 3.0, 3.0, 6.0, 15};
+static const nd_traffic eager_forward = {6.0, 3.0, 3.0, 2.2, 4.0, 11, 4, 1};
+static const nd_traffic eager_backward = {8.5, 4.0, 3.0, 3.0, 6.0, 15, 4, 1};
 /* RMSNorm in eager Python casts to fp32 and runs six kernels: cast 3, square 4, mean 2, scale 4, cast 3, weight 2 = 18
- * passes forward; its backward 27. Rotary embedding likewise: rotate, two products, a sum. */
-static const nd_traffic eager_rms_forward = {21.0, 18.0, 10.0, 2.2, 4.0, 16};
-static const nd_traffic eager_rms_backward = {30.0, 27.0, 10.0, 3.0, 6.0, 24};
+ * passes forward; its backward 27. Rotary embedding likewise: negate, join, two products, a sum, for queries and for
+ * keys. The gate is an activation and a product. */
+static const nd_traffic eager_rms_forward = {21.0, 18.0, 10.0, 2.2, 4.0, 16, 10, 2};
+static const nd_traffic eager_rms_backward = {30.0, 27.0, 10.0, 3.0, 6.0, 24, 12, 4};
 
 nd_traffic nd_builder_traffic(const nd_block_builder *builder)
 {

@@ -228,12 +228,14 @@ static void read_training(const row *r, nd_published_run *run)
     nd_dtype precision = has(r, "precision", "fp8")    ? ND_DTYPE_FP8
                          : has(r, "precision", "fp16") ? ND_DTYPE_FP16
                                                        : ND_DTYPE_BF16;
+    /* MPT's configurations choose the Triton port of FlashAttention 1 (`attn_impl: triton`) */
+    nd_attention flash = has(r, "framework", "llm-foundry") ? ND_ATTENTION_FLASH1 : run->stack.default_attention;
     run->train = (nd_train_spec){
         .seq_len_tokens = count_of(r, "seq_len", 2048),
         .global_batch_seqs = nd_layout_global_batch_seqs(&run->layout),
         .precision = precision,
         .optimizer = ND_OPTIMIZER_ADAMW,
-        .attention = count_of(r, "flash_attn", 1) == 0 ? ND_ATTENTION_MATH : run->stack.default_attention,
+        .attention = count_of(r, "flash_attn", 1) == 0 ? ND_ATTENTION_MATH : flash,
         .base_bits = 16,
     };
 }

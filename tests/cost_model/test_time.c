@@ -167,6 +167,38 @@ static void test_adding_a_node_never_speeds_up_one_gpu(void)
     }
 }
 
+static double launches_of(const nd_part_price *part)
+{
+    return part->launches[ND_PASS_FORWARD] + part->launches[ND_PASS_BACKWARD];
+}
+
+static void test_layers_shorter_than_their_launches_wait_for_the_host(void)
+{
+    static fixture f;
+    fixture_make(&f, "qwen3-0.6b", "1x8xh100", "torch-fsdp2", 64, 16);
+    nd_layout layout = fixture_layout(&f, "dp_shard=8,sharding=zero3");
+    nd_block_prices prices;
+    nd_price_blocks(&f.context, &layout, &prices);
+    /* eager: 16 + 24 kernels around every RMSNorm, GEMMs, rotary, gate; fused a third of it */
+    double layer = launches_of(&prices.layer[0]);
+    CU_ASSERT_EQUAL(layer, 49.0 + 73.0);
+    double launches = (double)f.model.layers * layer + launches_of(&prices.embedding) + launches_of(&prices.head);
+    nd_time_breakdown with = fixture_estimate(&f, "dp_shard=8,sharding=zero3").time;
+    f.stack.launch_s = 0.0;
+    nd_time_breakdown without = fixture_estimate(&f, "dp_shard=8,sharding=zero3").time;
+    CU_ASSERT_EQUAL(without.host_s, f.stack.host_s);
+    double gpu_s = without.compute_s / 2.0; /* of one of the two micro-batches */
+    ND_ASSERT_REL(with.host_s - without.host_s, 2.0 * (launches * 6e-6 - gpu_s), 1e-9);
+    CU_ASSERT_TRUE(with.host_s > without.host_s);
+}
+
+static void test_long_layers_hide_their_launches(void)
+{
+    static fixture f;
+    fixture_make(&f, "llama-3.1-8b", "1x8xh100", "torch-fsdp2", 8192, 64);
+    CU_ASSERT_EQUAL(fixture_estimate(&f, "dp_shard=8,sharding=zero3").time.host_s, f.stack.host_s);
+}
+
 int main(void)
 {
     static const nd_test_case cases[] = {
@@ -182,6 +214,8 @@ int main(void)
         ND_TEST(test_stages_share_layers_as_equally_as_possible),
         ND_TEST(test_in_flight_micro_batches_follow_the_schedule),
         ND_TEST(test_adding_a_node_never_speeds_up_one_gpu),
+        ND_TEST(test_layers_shorter_than_their_launches_wait_for_the_host),
+        ND_TEST(test_long_layers_hide_their_launches),
         {NULL, NULL},
     };
     return nd_test_main("cost_model/time", cases);
