@@ -199,11 +199,18 @@ static double offload_exposed_s(const nd_cost_context *context, const nd_layout 
     return micro_batches * fmax(0.0, bytes / link - stage_total(&p->busiest));
 }
 
-/* Host launches that the GPU does not hide: when the kernels of a micro-batch are shorter than their launches. */
+/* Host launches that the GPU does not hide: a micro-batch takes as long as the slower of the two, and a little longer when
+ * they are close, since either waits for the other now and then (a p-norm; smooth, so that fits see the host coming). */
+static const double launch_norm = 6.0;
+
 static double launch_bound_s(const nd_cost_context *context, const nd_layout *layout, const pipeline *p)
 {
-    double launches_s = p->busiest.launches * context->stack->launch_s;
-    return (double)layout->grad_accum * fmax(0.0, launches_s - stage_total(&p->busiest));
+    double gpu_s = stage_total(&p->busiest);
+    double ratio = p->busiest.launches * context->stack->launch_s / gpu_s;
+    if (ratio < 0.3) {
+        return 0.0; /* less than a thousandth */
+    }
+    return (double)layout->grad_accum * gpu_s * (pow(1.0 + pow(ratio, launch_norm), 1.0 / launch_norm) - 1.0);
 }
 
 static void spread_busiest(const nd_layout *layout, const pipeline *p, nd_time_breakdown *out)
