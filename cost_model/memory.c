@@ -8,7 +8,9 @@
 
 /* Host memory of one training process beside offloaded state: interpreter, libraries, pinned staging (own
  * assumption, 2 to 5 GiB are seen). */
-static const double host_process_bytes = 3.0 * ND_GIB;
+static const double host_process_bytes = 2.0 * ND_GIB;
+/* Of the optimizer's temporaries a fused optimizer needs no more than this (DeepSpeed's fp32 gradients; own count). */
+static const double fused_temp_frac = 0.5;
 /* DeepSpeed sizes host memory of offloaded state with this buffer factor (memory estimators of its docs). */
 static const double host_buffer_factor = 1.5;
 
@@ -48,6 +50,7 @@ static double with_overhead(const nd_cost_context *context, double allocated, do
 /* What is alive at the peak of one phase. */
 typedef struct alive {
     double weights, grads, optimizer, activations, logits, buffers;
+    double temp; /* part of optimizer that comes and goes */
 } alive;
 
 static double sum(const alive *a)
@@ -82,6 +85,7 @@ static alive alive_in(nd_phase phase, const nd_states *s, const nd_activations *
         break;
     case ND_PHASE_OPTIMIZER:
         out.optimizer += s->optimizer_temp;
+        out.temp = s->optimizer_temp;
         out.buffers = s->buffers;
         break;
     case ND_PHASE_FORWARD:
@@ -108,6 +112,19 @@ static void record_terms(const alive *a, nd_memory_breakdown *out)
     out->allocated_bytes = sum(a);
 }
 
+/* The 80 % interval: that of measured runs, and in stacks without any what their activations, loss and buffers may
+ * differ by. */
+static void widen(const nd_cost_context *context, const alive *a, double peak, nd_memory_breakdown *out)
+{
+    const nd_stack *stack = context->stack;
+    double spread = a->activations + a->logits + a->buffers;
+    double low = peak * context->calibration->memory_low_frac - stack->spread_low_frac * spread -
+                 (1.0 - fused_temp_frac) * a->temp;
+    double high = peak * context->calibration->memory_high_frac + stack->spread_high_frac * spread;
+    out->peak_low_bytes = fmax(out->peak_low_bytes, low);
+    out->peak_high_bytes = fmax(out->peak_high_bytes, high);
+}
+
 static void estimate_stage(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                            int32_t stage, double fixed, nd_memory_breakdown *out)
 {
@@ -120,6 +137,7 @@ static void estimate_stage(const nd_cost_context *context, const nd_layout *layo
         alive phase = alive_in((nd_phase)i, &s, &a);
         double peak = with_overhead(context, sum(&phase), fixed);
         out->phase_bytes[i] = fmax(out->phase_bytes[i], peak);
+        widen(context, &phase, peak, out);
         if (peak > out->peak_bytes) {
             out->peak_bytes = peak;
             out->phase = (nd_phase)i;
@@ -132,18 +150,26 @@ static void estimate_stage(const nd_cost_context *context, const nd_layout *layo
     out->host_bytes = fmax(out->host_bytes, host);
 }
 
-/* While loading, the node's processes hold whole copies of the 16-bit model, or one of them does. */
-static double host_load_bytes(const nd_cost_context *context)
+/* The whole model as it is loaded: fp32 where the weights train in fp32, else 16 bit. */
+static double loaded_bytes(const nd_cost_context *context)
 {
-    double model_bytes = 2.0 * (double)context->params.total;
-    double ranks = (double)context->cluster->gpus_per_node;
-    double copies = context->stack->load_full_model > 0.0 ? ranks : 1.0;
-    return ranks * host_process_bytes + copies * model_bytes;
+    double bytes = context->train->lora_rank > 0 ? 2.0 : context->stack->weight_bytes;
+    return bytes * (double)context->params.total;
 }
 
-static nd_verdict judge(const nd_memory_breakdown *m)
+/* While loading, the node's processes hold whole copies of the model, or one of them does. */
+static double host_load_bytes(const nd_cost_context *context)
 {
-    if (m->peak_high_bytes <= m->capacity_bytes) {
+    double ranks = (double)context->cluster->gpus_per_node;
+    double copies = context->stack->load_full_model > 0.0 ? ranks : 1.0;
+    return ranks * host_process_bytes + copies * loaded_bytes(context);
+}
+
+/* A stack that is known to fill GPUs while loading does not surely fit where the whole model is larger than one. */
+static nd_verdict judge(const nd_stack *stack, const nd_memory_breakdown *m)
+{
+    bool loads = !stack->load_on_gpu || m->load_whole_bytes <= m->capacity_bytes;
+    if (m->peak_high_bytes <= m->capacity_bytes && loads) {
         return ND_VERDICT_FITS;
     }
     return m->peak_low_bytes > m->capacity_bytes ? ND_VERDICT_NO : ND_VERDICT_BORDERLINE;
@@ -160,9 +186,11 @@ void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout,
         estimate_stage(context, layout, prices, stages[i], fixed, out);
     }
     out->overhead_bytes = out->peak_bytes - out->allocated_bytes;
-    out->peak_low_bytes = out->peak_bytes * context->calibration->memory_low_frac;
-    out->peak_high_bytes = out->peak_bytes * context->calibration->memory_high_frac;
+    if (context->stack->load_full_model > 0.0 && layout->sharding >= ND_SHARDING_ZERO2 &&
+        layout->offload != ND_OFFLOAD_PARAMS) {
+        out->load_whole_bytes = with_overhead(context, loaded_bytes(context), fixed);
+    }
     out->capacity_bytes = (double)context->cluster->gpu.memory_bytes;
     out->host_load_bytes = host_load_bytes(context);
-    out->verdict = judge(out);
+    out->verdict = judge(context->stack, out);
 }

@@ -51,7 +51,9 @@ typedef struct nd_stack {
     double live_params;            /* under ZeRO-3 unsharded parameters kept for reuse, in all (0: none) */
     double bucket_bytes;           /* a flat buffer in which gradients are reduced (0: none) */
     double stage_buffers;          /* stage-boundary tensors kept per micro-batch of a pipelined step */
-    double logit_bytes_tp;         /* memory of the loss under tensor parallelism, bytes per logit of a rank */
+    double spread_low_frac, spread_high_frac; /* activations, logits and buffers may be so much smaller or larger */
+    bool load_on_gpu;                         /* the whole model may pass through each GPU before it is sharded */
+    double logit_bytes_tp;  /* memory of the loss under tensor parallelism, bytes per logit of a rank */
     double load_full_model; /* 1: every rank's host process holds the whole model while loading; 0: rank 0 only */
     char source[512];
 } nd_stack;
