@@ -145,29 +145,49 @@ static double updated_at_once(const nd_stack *stack, const nd_layout *layout, do
     return groups ? fmin(params, stack->optimizer_group_params) : params;
 }
 
+/* Bytes of one parameter's weight, gradient, whole gradient while it is reduced, and optimizer temporaries. */
+typedef struct widths {
+    double weight, grad, reduce, temp;
+} widths;
+
+/* PyTorch's optimizers keep their states in the precision of the weights. So where the weights are the master copy,
+ * 16-bit states mean that weights and gradients are 16 bit too ("pure bf16"). */
+static widths measure(const nd_cost_context *context, double compute_bytes)
+{
+    const nd_stack *stack = context->stack;
+    const nd_train_spec *train = context->train;
+    if (train->optimizer == ND_OPTIMIZER_ADAMW_BF16 && stack->master_bytes <= 0.0) {
+        return (widths){compute_bytes, compute_bytes, compute_bytes, fmin(stack->optimizer_temp_bytes, compute_bytes)};
+    }
+    return (widths){.weight = stack->weight_bytes,
+                    .grad = train->precision == ND_DTYPE_BF16 ? stack->bf16_grad_bytes : stack->grad_bytes,
+                    .reduce = stack->grad_reduce_bytes,
+                    .temp = stack->optimizer_temp_bytes};
+}
+
 static nd_states full_states(const nd_cost_context *context, const nd_layout *layout, const nd_holdings *h,
                              const division *d)
 {
     const nd_stack *stack = context->stack;
     bool shards_weights = layout->sharding == ND_SHARDING_ZERO3 || d->fsdp;
     bool keeps_gathered = d->fsdp && layout->sharding == ND_SHARDING_ZERO2;
-    bool keeps_casts = layout->sharding == ND_SHARDING_NONE && stack->weight_bytes > d->compute_bytes; /* autocast */
+    widths w = measure(context, d->compute_bytes);
+    bool keeps_casts = layout->sharding == ND_SHARDING_NONE && w.weight > d->compute_bytes; /* autocast */
     bool shards_optimizer = layout->sharding >= ND_SHARDING_ZERO1;
     double optimizer_params = shards_optimizer ? d->sharded : d->params;
     nd_states s = {0};
-    s.weights = stack->weight_bytes * (shards_weights ? d->sharded : d->params);
+    s.weights = w.weight * (shards_weights ? d->sharded : d->params);
     if (keeps_gathered || keeps_casts) {
         s.weights += d->compute_bytes * d->params;
     }
-    double grad_bytes = context->train->precision == ND_DTYPE_BF16 ? stack->bf16_grad_bytes : stack->grad_bytes;
-    s.grads = grad_bytes * (layout->sharding >= ND_SHARDING_ZERO2 ? d->sharded : d->params);
+    s.grads = w.grad * (layout->sharding >= ND_SHARDING_ZERO2 ? d->sharded : d->params);
     if (nd_reduces_once(context, layout)) {
-        s.grads += stack->grad_reduce_bytes * d->params; /* whole gradients add up until the last micro-batch */
+        s.grads += w.reduce * d->params; /* whole gradients add up until the last micro-batch */
     }
     s.optimizer = stack->master_bytes * optimizer_params +
                   state_bytes(context, optimizer_params, h->embeddings / (shards_optimizer ? d->shard : 1.0));
-    s.optimizer_temp = stack->optimizer_temp_bytes * updated_at_once(stack, layout, optimizer_params);
-    add_transients(context, layout, h, d->fsdp, d->compute_bytes, stack->grad_reduce_bytes, &s);
+    s.optimizer_temp = w.temp * updated_at_once(stack, layout, optimizer_params);
+    add_transients(context, layout, h, d->fsdp, d->compute_bytes, w.reduce, &s);
     return s;
 }
 
