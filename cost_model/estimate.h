@@ -64,8 +64,9 @@ typedef struct nd_memory_breakdown {
     double peak_bytes;                      /* allocated + overhead: what nvidia-smi shows */
     double peak_low_bytes, peak_high_bytes; /* 80 % interval */
     double capacity_bytes;
-    double host_bytes;                  /* host memory of one node, all its ranks */
-    double host_load_bytes;             /* the same while loading */
+    double load_whole_bytes; /* of a GPU on which a loader puts the whole model before sharding; 0: loaders shard */
+    double host_bytes;       /* host memory of one node, all its ranks */
+    double host_load_bytes;  /* the same while loading */
     double phase_bytes[ND_PHASE_COUNT]; /* peak of each phase over all stages, overhead included */
     nd_phase phase;                     /* where the peak is */
     int32_t stage;                      /* pipeline stage that peaks, from 0 */

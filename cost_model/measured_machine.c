@@ -180,6 +180,11 @@ static const char *stack_name(nd_row *row)
     return "ndplan";
 }
 
+/* torchtitan compiles the loss since 2025 (components/loss.py). Before, it was eager under torch.compile too, at so
+ * many bytes a logit: counted 14, fit of torchtitan's rows of 2024 against reserved memory. */
+static const int64_t torchtitan_compiles_loss_since = 2025;
+static const double compiled_model_eager_loss_bytes = 13.8;
+
 /* torch.compile fuses element-wise chains and the loss; notes say whether it was on. */
 static nd_status set_compiled(nd_stack *stack, bool compiled, nd_error *err)
 {
@@ -202,6 +207,10 @@ nd_status nd_row_stack(nd_row *row, nd_stack *out, nd_error *err)
     bool eager = nd_row_has(row, "notes", "eager") || nd_row_has(row, "notes", "no compile");
     if (out->fsdp && (eager || nd_row_has(row, "notes", "torch.compile"))) {
         ND_TRY(set_compiled(out, !eager, err));
+    }
+    if (torchtitan && !eager &&
+        nd_row_int(row, "year", torchtitan_compiles_loss_since) < torchtitan_compiles_loss_since) {
+        out->style.logit_bytes = compiled_model_eager_loss_bytes;
     }
     if (nd_row_has(row, "notes", "overlap options off")) {
         out->overlaps_dp = false;

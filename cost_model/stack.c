@@ -147,6 +147,15 @@ static nd_status read_memory_figures(nd_json root, nd_stack *stack, nd_error *er
     ND_TRY(read_optional_figure(root, "bf16_grad_bytes", 1.0, 16.0, &stack->bf16_grad_bytes, err));
     ND_TRY(read_optional_figure(root, "fragmentation_frac", 0.0, 1.0, &stack->fragmentation_frac, err));
     ND_TRY(read_figure(root, "gathered_layers", 0.0, 16.0, &stack->gathered_layers, err));
+    ND_TRY(read_optional_figure(root, "optimizer_group_params", 0.0, 1e12, &stack->optimizer_group_params, err));
+    ND_TRY(read_optional_figure(root, "live_params", 0.0, 1e12, &stack->live_params, err));
+    ND_TRY(read_optional_figure(root, "bucket_bytes", 0.0, 16.0 * ND_GIB, &stack->bucket_bytes, err));
+    ND_TRY(read_optional_figure(root, "spread_low_frac", 0.0, 1.0, &stack->spread_low_frac, err));
+    ND_TRY(read_optional_figure(root, "spread_high_frac", 0.0, 4.0, &stack->spread_high_frac, err));
+    ND_TRY(nd_json_opt_bool(root, "load_on_gpu", &stack->load_on_gpu, err));
+    ND_TRY(read_optional_figure(root, "stage_buffers", 0.0, 16.0, &stack->stage_buffers, err));
+    stack->logit_bytes_tp = stack->style.logit_bytes;
+    ND_TRY(read_optional_figure(root, "logit_bytes_tp", 0.0, 64.0, &stack->logit_bytes_tp, err));
     ND_TRY(read_figure(root, "reserved_ratio", 1.0, 2.0, &stack->reserved_ratio, err));
     ND_TRY(read_figure(root, "context_bytes", 0.0, 16.0 * ND_GIB, &stack->context_bytes, err));
     ND_TRY(read_figure(root, "group_bytes", 0.0, 16.0 * ND_GIB, &stack->group_bytes, err));

@@ -35,19 +35,26 @@ typedef struct nd_stack {
     double host_s;                  /* per step: launches, logging, data */
     double launch_s;                /* host time of one kernel launch; 0 when hidden by graphs */
     /* memory */
-    bool fsdp;                   /* fp32 (or base) shards, gathered per layer in compute precision */
-    double master_bytes;         /* bytes per trained parameter of the fp32 copy (0 when the weights are fp32) */
-    double weight_bytes;         /* bytes per resident parameter shard */
-    double grad_bytes;           /* bytes per resident gradient element */
-    double bf16_grad_bytes;      /* the same in bf16 training, where fp16 needs none of its fp32 accumulators */
-    double fragmentation_frac;   /* activations take this much more than their size in an old allocator */
-    double gathered_layers;      /* unsharded layers alive at once under zero3 */
-    bool dummy_wgrad;            /* one unsharded weight gradient per distinct shape (Transformer Engine) */
-    double reserved_ratio;       /* reserved by the allocator / allocated */
-    double context_bytes;        /* CUDA context, kernels, workspaces */
-    double group_bytes;          /* communicator buffers of one process group */
-    double optimizer_temp_bytes; /* temporaries of the optimizer step, bytes per parameter of the rank's shard */
-    double load_full_model;      /* 1: every rank's host process holds the whole model while loading; 0: rank 0 only */
+    bool fsdp;                     /* fp32 (or base) shards, gathered per layer in compute precision */
+    double master_bytes;           /* bytes per trained parameter of the fp32 copy (0 when the weights are fp32) */
+    double weight_bytes;           /* bytes per resident parameter shard */
+    double grad_bytes;             /* bytes per resident gradient element */
+    double bf16_grad_bytes;        /* the same in bf16 training, where fp16 needs none of its fp32 accumulators */
+    double fragmentation_frac;     /* activations take this much more than their size in an old allocator */
+    double gathered_layers;        /* unsharded layers alive at once under zero3 */
+    bool dummy_wgrad;              /* one unsharded weight gradient per distinct shape (Transformer Engine) */
+    double reserved_ratio;         /* reserved by the allocator / allocated */
+    double context_bytes;          /* CUDA context, kernels, workspaces */
+    double group_bytes;            /* communicator buffers of one process group */
+    double optimizer_temp_bytes;   /* temporaries of the optimizer step, bytes per parameter that it updates at once */
+    double optimizer_group_params; /* under ZeRO-3 so many are updated at once (0: the whole shard) */
+    double live_params;            /* under ZeRO-3 unsharded parameters kept for reuse, in all (0: none) */
+    double bucket_bytes;           /* a flat buffer in which gradients are reduced (0: none) */
+    double stage_buffers;          /* stage-boundary tensors kept per micro-batch of a pipelined step */
+    double spread_low_frac, spread_high_frac; /* activations, logits and buffers may be so much smaller or larger */
+    bool load_on_gpu;                         /* the whole model may pass through each GPU before it is sharded */
+    double logit_bytes_tp;  /* memory of the loss under tensor parallelism, bytes per logit of a rank */
+    double load_full_model; /* 1: every rank's host process holds the whole model while loading; 0: rank 0 only */
     char source[512];
 } nd_stack;
 

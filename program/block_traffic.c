@@ -35,4 +35,9 @@ void nd_builder_residual(nd_block_builder *builder)
     nd_builder_elementwise(builder, "norm, residual", passes * elements * builder->element_bytes, traffic.kernels);
     /* input and output of the norm; per-op selective checkpointing keeps the input only */
     nd_builder_keep(builder, 2.0 * elements * builder->element_bytes, 0.5);
+    if (!builder->style->fused_elementwise && builder->model->norm == ND_NORM_RMS) {
+        /* eager RMSNorm keeps the input in fp32 and, unless its weight is frozen, the normalised value */
+        double normalised = builder->train->lora_rank > 0 ? 0.0 : builder->element_bytes;
+        nd_builder_keep(builder, (4.0 - builder->element_bytes + normalised) * elements, 0.0);
+    }
 }

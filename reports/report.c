@@ -78,6 +78,14 @@ void nd_report_preamble(FILE *stream, const nd_report_context *context)
 
 static bool note_memory(const nd_memory_breakdown *memory, char *buffer, size_t buffer_bytes)
 {
+    if (memory->verdict == ND_VERDICT_BORDERLINE && memory->peak_high_bytes <= memory->capacity_bytes &&
+        memory->load_whole_bytes > memory->capacity_bytes) {
+        (void)snprintf(buffer, buffer_bytes,
+                       "borderline: it fits once loaded, but a loader that puts the whole model on each GPU before "
+                       "sharding needs %s GiB of %s GiB; load on the CPU or on the meta device",
+                       nd_format_gib(memory->load_whole_bytes).text, nd_format_gib(memory->capacity_bytes).text);
+        return true;
+    }
     if (memory->verdict == ND_VERDICT_BORDERLINE) {
         (void)snprintf(buffer, buffer_bytes, "borderline: the peak is between %s and %s GiB (80 %% interval) of %s GiB",
                        nd_format_gib(memory->peak_low_bytes).text, nd_format_gib(memory->peak_high_bytes).text,

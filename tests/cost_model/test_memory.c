@@ -242,6 +242,20 @@ static void test_optimizers_differ_by_their_state_bytes(void)
     ND_ASSERT_REL(memory(&f, "dp_shard=8,sharding=zero3").optimizer_bytes, adam / 2.0, 1e-12);
 }
 
+/* PyTorch's Adam keeps its states in the dtype of the weights, Megatron's has fp32 masters beside 16-bit states. */
+static void test_16_bit_adam_means_16_bit_weights_in_pytorch(void)
+{
+    static fixture f;
+    fixture_make(&f, "llama-3.1-8b", "1x8xh100", "torch-fsdp2", 4096, 64);
+    f.train.optimizer = ND_OPTIMIZER_ADAMW_BF16;
+    nd_memory_breakdown m = memory(&f, "dp_shard=8,sharding=zero3");
+    ND_ASSERT_REL(states(&m), 8.0 * (double)f.context.params.total / 8.0, 1e-9);
+    fixture_make(&f, "llama-3.1-8b", "1x8xh100", "megatron", 4096, 64);
+    f.train.optimizer = ND_OPTIMIZER_ADAMW_BF16;
+    m = memory(&f, "dp_shard=8,sharding=zero1");
+    ND_ASSERT_REL(states(&m), (6.0 + 8.0 / 8.0) * (double)f.context.params.total, 1e-9);
+}
+
 int main(void)
 {
     static const nd_test_case cases[] = {
@@ -266,6 +280,7 @@ int main(void)
         ND_TEST(test_offload_moves_states_to_the_host),
         ND_TEST(test_verdict_has_three_values),
         ND_TEST(test_optimizers_differ_by_their_state_bytes),
+        ND_TEST(test_16_bit_adam_means_16_bit_weights_in_pytorch),
         {NULL, NULL},
     };
     return nd_test_main("cost_model/memory", cases);
