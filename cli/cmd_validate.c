@@ -6,6 +6,7 @@
 
 #include "cli/command.h"
 #include "core/text.h"
+#include "cost_model/fitted.h"
 #include "cost_model/measured_table.h"
 #include "reports/validation_report.h"
 
@@ -32,7 +33,8 @@ static const nd_command_syntax validate_syntax = {
 /* Everything that a validation holds; zeroed, then freed as a whole. */
 typedef struct validate_state {
     nd_csv *csv;
-    nd_calibration own;
+    nd_fitted fitted; /* the project's own fit, which intervals take their form from */
+    nd_fitted own;    /* the user's, over that */
     nd_run_set set;
     nd_validation validation;
     nd_validation_score score;
@@ -77,7 +79,27 @@ static nd_status read_options(const nd_options *options, validate_state *s, nd_e
     s->view.bound = bound != NULL ? percent / 100.0 : (double)NAN;
     s->view.rows = nd_options_has(options, ND_OPTION_ROWS);
     s->view.leave_one_out = nd_options_has(options, ND_OPTION_LEAVE_ONE_OUT);
+    if (s->view.leave_one_out && options->value[ND_OPTION_CALIBRATION] != NULL) {
+        return nd_fail(err, ND_EINVAL, "--leave-one-out fits constants of its own; leave --calibration out");
+    }
     return ND_OK;
+}
+
+/* The user's constants over the project's, as the other commands lay them. */
+static void apply_own(validate_state *s)
+{
+    nd_fitted *own = &s->own;
+    own->form_log_sd = own->form_log_sd > 0.0 ? own->form_log_sd : s->fitted.form_log_sd;
+    own->hard_form_log_sd = own->hard_form_log_sd > 0.0 ? own->hard_form_log_sd : s->fitted.hard_form_log_sd;
+    for (int32_t i = 0; i < s->set.calibrations_count; i++) {
+        nd_fitted_apply(own, &s->set.calibrations[i], NULL);
+    }
+    for (int64_t i = 0; i < s->set.count; i++) {
+        nd_run_entry *entry = &s->set.entries[i];
+        nd_fitted_apply(own, NULL, &entry->run.stack);
+        entry->context.uncertainty = nd_fitted_uncertainty(own, &s->set.calibrations[entry->calibration],
+                                                           &entry->run.cluster.gpu, &entry->run.stack);
+    }
 }
 
 static nd_status load_runs(const nd_options *options, validate_state *s, nd_error *err)
@@ -88,10 +110,15 @@ static nd_status load_runs(const nd_options *options, validate_state *s, nd_erro
     s->view.calibration = calibration;
     ND_TRY(runs != NULL ? nd_csv_load(runs, &s->csv, err) : nd_measured_builtin(&s->csv, err));
     ND_TRY(nd_measured_check_table(s->csv, err));
+    ND_TRY(nd_fitted_shipped(&s->fitted, err));
     if (calibration != NULL) {
-        ND_TRY(nd_calibration_load(calibration, &s->own, err));
+        ND_TRY(nd_fitted_load(calibration, &s->own, err));
     }
-    ND_TRY(nd_run_set_load(s->csv, calibration != NULL ? &s->own : NULL, &s->set, err));
+    /* what a source is predicted with must not have been fitted on it: bare priors to start from */
+    ND_TRY(nd_run_set_load(s->csv, NULL, s->view.leave_one_out ? NULL : &s->fitted, &s->set, err));
+    if (calibration != NULL) {
+        apply_own(s);
+    }
     if (s->set.count == 0) {
         return nd_fail(err, ND_EUNSUPPORTED, "%s: none of the %lld runs can be predicted; the first, %s: %.200s",
                        s->view.origin, (long long)s->set.skipped_count, s->set.skipped[0].id, s->set.skipped[0].reason);
@@ -102,7 +129,7 @@ static nd_status load_runs(const nd_options *options, validate_state *s, nd_erro
 static nd_status evaluate(const nd_options *options, validate_state *s, nd_error *err)
 {
     nd_validation_view *view = &s->view;
-    ND_TRY(view->leave_one_out ? nd_validation_leave_one_out(&s->set, &s->validation, err)
+    ND_TRY(view->leave_one_out ? nd_validation_leave_one_out(&s->set, &s->fitted, &s->validation, err)
                                : nd_validation_create(&s->set, &s->validation, err));
     ND_TRY(nd_validation_score_all(&s->validation, &s->score, err));
     ND_TRY(nd_validation_group_by(&s->validation, ND_VALIDATION_BY_SOURCE, &s->sources, err));

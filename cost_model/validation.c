@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cost_model/fit_runs.h"
+#include "cost_model/fitted.h"
 
 static double relative_error(double predicted, double measured)
 {
@@ -66,41 +66,47 @@ void nd_validation_free(nd_validation *validation)
     memset(validation, 0, sizeof *validation);
 }
 
-/* The constants of a set that a fit moves: to put them back. */
-typedef struct saved_constants {
-    nd_calibration *calibrations;
-    nd_stack *stacks;
-} saved_constants;
+/* What holding a source out changes in a set: to put it back. */
+typedef struct saved_entry {
+    nd_stack stack;
+    nd_time_uncertainty uncertainty;
+} saved_entry;
 
-static void free_constants(saved_constants *saved)
+typedef struct saved_set {
+    nd_calibration *calibrations;
+    saved_entry *entries;
+} saved_set;
+
+static void free_saved(saved_set *saved)
 {
     free(saved->calibrations);
-    free(saved->stacks);
+    free(saved->entries);
 }
 
-static nd_status save_constants(const nd_run_set *set, saved_constants *out, nd_error *err)
+static nd_status save(const nd_run_set *set, saved_set *out, nd_error *err)
 {
-    saved_constants saved = {
+    saved_set saved = {
         .calibrations = calloc((size_t)set->calibrations_count + 1, sizeof(nd_calibration)),
-        .stacks = calloc((size_t)set->count + 1, sizeof(nd_stack)),
+        .entries = calloc((size_t)set->count + 1, sizeof(saved_entry)),
     };
-    if (saved.calibrations == NULL || saved.stacks == NULL) {
-        free_constants(&saved);
+    if (saved.calibrations == NULL || saved.entries == NULL) {
+        free_saved(&saved);
         return nd_fail(err, ND_ENOMEM, "out of memory for the constants of %lld runs", (long long)set->count);
     }
     memcpy(saved.calibrations, set->calibrations, (size_t)set->calibrations_count * sizeof(nd_calibration));
     for (int64_t i = 0; i < set->count; i++) {
-        saved.stacks[i] = set->entries[i].run.stack;
+        saved.entries[i] = (saved_entry){set->entries[i].run.stack, set->entries[i].context.uncertainty};
     }
     *out = saved;
     return ND_OK;
 }
 
-static void restore_constants(nd_run_set *set, const saved_constants *saved)
+static void restore(nd_run_set *set, const saved_set *saved)
 {
     memcpy(set->calibrations, saved->calibrations, (size_t)set->calibrations_count * sizeof(nd_calibration));
     for (int64_t i = 0; i < set->count; i++) {
-        set->entries[i].run.stack = saved->stacks[i];
+        set->entries[i].run.stack = saved->entries[i].stack;
+        set->entries[i].context.uncertainty = saved->entries[i].uncertainty;
     }
 }
 
@@ -138,38 +144,55 @@ static nd_status need_two_sources(const nd_run_set *set, nd_error *err)
                                   sources == 1 ? "one" : "none");
 }
 
-static nd_status hold_out(nd_run_set *set, const char *source, nd_validation *validation, nd_error *err)
+/* The fit as a table, which knows how certain predictions with it are. */
+static void table_of(const nd_run_fit *fit, const nd_fitted *form, nd_fitted *out)
+{
+    memset(out, 0, sizeof *out);
+    out->constants_count = fit->constants_count;
+    out->runs = fit->rows;
+    memcpy(out->constants, fit->constants, sizeof out->constants);
+    memcpy(out->value, fit->result.value, sizeof out->value);
+    memcpy(out->log_sd, fit->result.log_sd, sizeof out->log_sd);
+    memcpy(out->identified, fit->result.identified, sizeof out->identified);
+    memcpy(out->covariance, fit->result.covariance, sizeof out->covariance);
+    out->form_log_sd = form->form_log_sd;
+    out->hard_form_log_sd = form->hard_form_log_sd;
+}
+
+static nd_status hold_out(nd_run_set *set, const char *source, const nd_fitted *form, nd_validation *validation,
+                          nd_error *err)
 {
     nd_fit_selection selection = {.without_source = source};
     nd_run_fit fit;
+    nd_fitted table;
     ND_TRY(nd_fit_runs(set, &selection, &fit, err));
+    table_of(&fit, form, &table);
     for (int64_t i = 0; i < set->count; i++) {
-        if (strcmp(set->entries[i].run.source, source) == 0) {
+        nd_run_entry *entry = &set->entries[i];
+        if (strcmp(entry->run.source, source) == 0) {
+            entry->context.uncertainty = nd_fitted_uncertainty(&table, &set->calibrations[entry->calibration],
+                                                               &entry->run.cluster.gpu, &entry->run.stack);
             predict(set, i, &validation->rows[i]);
         }
     }
     return ND_OK;
 }
 
-nd_status nd_validation_leave_one_out(nd_run_set *set, nd_validation *out, nd_error *err)
+nd_status nd_validation_leave_one_out(nd_run_set *set, const nd_fitted *form, nd_validation *out, nd_error *err)
 {
     nd_validation validation = {0};
-    saved_constants saved = {0};
+    saved_set saved = {0};
     ND_TRY(need_two_sources(set, err));
     ND_TRY(nd_validation_create(set, &validation, err));
-    nd_status status = save_constants(set, &saved, err);
-    if (status != ND_OK) {
-        nd_validation_free(&validation);
-        return status;
-    }
+    nd_status status = save(set, &saved, err);
     for (int64_t i = 0; i < set->count && status == ND_OK; i++) {
         const char *source = set->entries[i].run.source;
         if (is_first_of_source(set, i) && can_be_fitted(set, source)) { /* without, its rows are not scored anyway */
-            status = hold_out(set, source, &validation, err);
-            restore_constants(set, &saved);
+            status = hold_out(set, source, form, &validation, err);
+            restore(set, &saved);
         }
     }
-    free_constants(&saved);
+    free_saved(&saved);
     if (status != ND_OK) {
         nd_validation_free(&validation);
         return status;

@@ -175,13 +175,12 @@ static void print_head(FILE *stream, const nd_report_style *style, const nd_vali
                         "%s scored; apart: %s that contradict themselves (FLAG), %s of grade C; %s not predicted",
                         nd_format_count(v->scored).text, nd_format_count(v->contradictory).text,
                         nd_format_count(v->grade_c).text, nd_format_count(v->set->skipped_count).text);
-    const char *constants = view->calibration != NULL ? view->calibration : "built-in";
     if (view->leave_one_out) {
         nd_report_paragraph(stream, style, 0, 11,
-                            "Constants  %s, fitted again for each source on all the others (leave-one-source-out)",
-                            constants);
+                            "Constants  fitted for each source on all the others (leave-one-source-out)");
     } else {
-        nd_report_paragraph(stream, style, 0, 11, "Constants  %s", constants);
+        nd_report_paragraph(stream, style, 0, 11, "Constants  %s",
+                            view->calibration != NULL ? view->calibration : "built-in");
     }
     nd_report_paragraph(stream, style, 0, 11,
                         "Errors     predicted / measured - 1; inside: measured steps within the 80 %% interval; hard: "

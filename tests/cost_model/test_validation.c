@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost_model/fitted.h"
 #include "tests/nd_test.h"
 
 static const char header[] =
@@ -29,7 +30,7 @@ static nd_run_set *load(const char *text)
     nd_csv *csv = NULL;
     ND_ASSERT_OK(nd_csv_parse(text, strlen(text), "runs.csv", &csv, &err));
     CU_ASSERT_PTR_NOT_NULL_FATAL(csv);
-    ND_ASSERT_OK(nd_run_set_load(csv, NULL, &set, &err));
+    ND_ASSERT_OK(nd_run_set_load(csv, NULL, NULL, &set, &err));
     CU_ASSERT_EQUAL(set.skipped_count, 0);
     nd_csv_free(csv);
     return &set;
@@ -303,9 +304,10 @@ static nd_run_set *three_sources(double error_of_c)
 
 static nd_validation leave_one_out(nd_run_set *set)
 {
+    static const nd_fitted form = {.form_log_sd = 0.1, .hard_form_log_sd = 0.2};
     nd_validation validation = {0};
     nd_error err = {.message = ""};
-    ND_ASSERT_OK(nd_validation_leave_one_out(set, &validation, &err));
+    ND_ASSERT_OK(nd_validation_leave_one_out(set, &form, &validation, &err));
     CU_ASSERT_PTR_NOT_NULL_FATAL(validation.rows);
     return validation;
 }
@@ -341,12 +343,13 @@ static void test_leaving_one_of_one_source_out_is_refused(void)
 {
     char text[4096] = "";
     nd_error err = {.message = ""};
+    static const nd_fitted form;
     nd_validation untouched = {.count = -1};
     (void)snprintf(text, sizeof text, "%s", header);
     add_run(text, sizeof text, "A-1", 1, 1, "bf16", "", "A");
     add_run(text, sizeof text, "B-1", 1, 1, "bf16", "", "C");
     nd_run_set *set = load(text);
-    CU_ASSERT_EQUAL(nd_validation_leave_one_out(set, &untouched, &err), ND_EINVAL);
+    CU_ASSERT_EQUAL(nd_validation_leave_one_out(set, &form, &untouched, &err), ND_EINVAL);
     ND_ASSERT_CONTAINS(err.message, "needs runs of two sources");
     CU_ASSERT_EQUAL(untouched.count, -1);
     nd_run_set_free(set);
