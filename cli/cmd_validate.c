@@ -18,15 +18,19 @@ static const nd_option_id validate_options[] = {
 
 static const nd_command_syntax validate_syntax = {
     .name = "validate",
-    .summary = "Predict measured runs and show the errors: by source, with intervals, memory and the ranking of "
-               "layouts",
+    .summary =
+        "Predict measured runs and show the errors: by source, with intervals, memory and the ranking of\nlayouts",
     .example = "ndplan validate --worst 10",
     .usage = "ndplan validate [--runs FILE.csv] [options]",
     .options = validate_options,
     .options_count = sizeof validate_options / sizeof validate_options[0],
-    .notes = "Without --runs: the published runs that ndplan carries. The columns of a CSV are those of\n"
-             "cost_model/measurements/README.md; model, gpu and gpus must be there, and what a row leaves open is\n"
-             "assumed and marked. Scored are rows whose grade is not C and whose notes carry no FLAG.\n"
+    .notes = "Without --runs: the published runs that ndplan carries. Scored are rows whose grade is not C and whose\n"
+             "notes carry no FLAG. Columns of a CSV, in any order; only model, gpu and gpus must be there, and what a\n"
+             "row leaves open is assumed and marked: id source source_locator year model params_b hidden layers heads\n"
+             "kv_heads ffn_hidden ffn_kind vocab tied_embeddings experts experts_topk moe_ffn_hidden gpu gpus\n"
+             "gpus_per_node inter_node_network framework precision seq_len micro_batch global_batch dp_replicate\n"
+             "dp_shard zero_stage tp sp cp pp vpp ep recompute flash_attn optimizer tokens_per_s_per_gpu\n"
+             "tflops_per_gpu mfu_pct step_time_s peak_mem_gib mem_kind flops_convention notes grade.\n"
              "Exit status: 0 done, 1 --max-median-error is missed, 2 usage or input error.",
 };
 

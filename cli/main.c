@@ -41,7 +41,8 @@ static void print_help(FILE *stream)
     fputs("  help       Show what a command does: ndplan help suggest\n\n"
           "  --version  Print the version\n"
           "  --help     This text\n\n"
-          "Exit status: 0 done, 1 the answer is no (nothing fits, not legal, a bound is\nmissed), 2 usage or input error.\n",
+          "Exit status: 0 done, 1 the answer is no (nothing fits, not legal, a bound is\nmissed), 2 usage or input "
+          "error.\n",
           stream);
 }
 

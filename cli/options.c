@@ -41,7 +41,7 @@ static const option_row option_table[ND_OPTION_COUNT] = {
     [ND_OPTION_WORST] = {"--worst", 0, "N", "list the N runs with the largest errors"},
     [ND_OPTION_ROWS] = {"--rows", 0, NULL, "list every run"},
     [ND_OPTION_LEAVE_ONE_OUT] = {"--leave-one-out", 0, NULL, "fit again without each source before predicting it"},
-    [ND_OPTION_ANCHORED] = {"--anchor", 0, NULL, "errors after one step of each source has set the scale, too"},
+    [ND_OPTION_ANCHORED] = {"--anchor", 0, NULL, "also errors once a step of each source is known"},
     [ND_OPTION_MAX_MEDIAN_ERROR] = {"--max-median-error", 0, "PERCENT",
                                     "exit 1 when the mean of source medians is larger"},
     [ND_OPTION_PLOT] = {"--plot", 0, "FILE.svg", "draw predicted against measured step times"},

@@ -301,8 +301,8 @@ static void print_bound(FILE *stream, const nd_report_style *style, const nd_val
     if (isnan(view->bound)) {
         return;
     }
-    nd_report_paragraph(stream, style, 0, 11, "Bound      mean of the source medians at most %s %%: %s with %s %%",
-                        nd_format_percent(view->bound).text, view->bound_holds ? "kept" : "missed",
+    nd_report_paragraph(stream, style, 0, 11, "Bound      mean of the source medians at most %.4g %%: %s with %s %%",
+                        100.0 * view->bound, view->bound_holds ? "kept" : "missed",
                         percent(view->score->of[ND_RUNS_ALL].mean_of_medians).text);
 }
 
