@@ -19,6 +19,7 @@ extern const nd_command nd_command_suggest;
 extern const nd_command nd_command_estimate;
 extern const nd_command nd_command_list;
 extern const nd_command nd_command_calibrate;
+extern const nd_command nd_command_validate;
 
 /** --json and --csv; both at once are refused. */
 nd_status nd_command_format(const nd_options *options, nd_report_format *out, nd_error *err) ND_NODISCARD;

@@ -8,7 +8,7 @@
 #include "core/text.h"
 
 static const nd_command *const commands[] = {&nd_command_suggest, &nd_command_estimate, &nd_command_list,
-                                             &nd_command_calibrate};
+                                             &nd_command_calibrate, &nd_command_validate};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* Commands of the design that this version does not have, and what comes nearest to each. */
@@ -25,7 +25,6 @@ static const absent_command absent_commands[] = {
     {"diagram", "ndplan estimate --layout L"},
     {"topology", "ndplan list clusters"},
     {"run", "ndplan estimate --layout L"},
-    {"validate", "ndplan estimate --layout L"},
 };
 
 static void print_help(FILE *stream)
@@ -42,7 +41,8 @@ static void print_help(FILE *stream)
     fputs("  help       Show what a command does: ndplan help suggest\n\n"
           "  --version  Print the version\n"
           "  --help     This text\n\n"
-          "Exit status: 0 done, 1 the answer is no (nothing fits, not legal), 2 usage or\ninput error.\n",
+          "Exit status: 0 done, 1 the answer is no (nothing fits, not legal, a bound is\nmissed), 2 usage or input "
+          "error.\n",
           stream);
 }
 
@@ -108,7 +108,8 @@ static nd_status run_command(const nd_command *command, int argc, char *const *a
 static nd_status dispatch(int argc, char *const *argv, int *exit_status, nd_error *err)
 {
     if (argc < 2) {
-        return nd_fail(err, ND_EINVAL, "a command is missing: suggest, estimate or list; `ndplan --help` shows more");
+        return nd_fail(err, ND_EINVAL,
+                       "a command is missing: suggest, estimate, list or validate; `ndplan --help` shows more");
     }
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {

@@ -36,6 +36,15 @@ static const option_row option_table[ND_OPTION_COUNT] = {
     [ND_OPTION_PIN] = {"--pin", 0, "tp=8,cp=1", "only layouts with these values"},
     [ND_OPTION_MAX] = {"--max", 0, "tp=8", "only layouts up to these degrees"},
     [ND_OPTION_ALL] = {"--all", 0, NULL, "rank layouts that do not fit, too"},
+    [ND_OPTION_RUNS] = {"--runs", 0, "FILE.csv", "measured runs of your own, one for each line"},
+    [ND_OPTION_BY] = {"--by", 0, "KEY", "errors by source (default), gpu, framework or model"},
+    [ND_OPTION_WORST] = {"--worst", 0, "N", "list the N runs with the largest errors"},
+    [ND_OPTION_ROWS] = {"--rows", 0, NULL, "list every run"},
+    [ND_OPTION_LEAVE_ONE_OUT] = {"--leave-one-out", 0, NULL, "fit again without each source before predicting it"},
+    [ND_OPTION_ANCHORED] = {"--anchor", 0, NULL, "also errors once a step of each source is known"},
+    [ND_OPTION_MAX_MEDIAN_ERROR] = {"--max-median-error", 0, "PERCENT",
+                                    "exit 1 when the mean of source medians is larger"},
+    [ND_OPTION_PLOT] = {"--plot", 0, "FILE.svg", "draw predicted against measured step times"},
     [ND_OPTION_JSON] = {"--json", 0, NULL, "one JSON object in base units"},
     [ND_OPTION_CSV] = {"--csv", 0, NULL, "comma-separated values in base units"},
     [ND_OPTION_VERBOSE] = {"--verbose", 'v', NULL, "every rule that refused a layout"},
@@ -68,19 +77,21 @@ static bool accepts(const nd_command_syntax *syntax, nd_option_id id)
     return false;
 }
 
-/* The option that `argument` names, up to '=' for long ones; ND_OPTION_COUNT when there is none. */
-static nd_option_id find_option(const char *argument)
+/* The option that `argument` names, up to '=' for long ones; ND_OPTION_COUNT when there is none. Where two share a name
+ * (--anchor), the one that the command takes. */
+static nd_option_id find_option(const nd_command_syntax *syntax, const char *argument)
 {
     size_t length = strcspn(argument, "=");
+    nd_option_id found = ND_OPTION_COUNT;
     for (int id = 0; id < ND_OPTION_COUNT; id++) {
         const option_row *row = &option_table[id];
         bool is_long = strlen(row->name) == length && strncmp(row->name, argument, length) == 0;
         bool is_short = row->short_name != 0 && argument[1] == row->short_name && argument[2] == '\0';
-        if (is_long || is_short) {
-            return (nd_option_id)id;
+        if ((is_long || is_short) && (found == ND_OPTION_COUNT || accepts(syntax, (nd_option_id)id))) {
+            found = (nd_option_id)id;
         }
     }
-    return ND_OPTION_COUNT;
+    return found;
 }
 
 static nd_status fail_unknown(const nd_command_syntax *syntax, const char *argument, nd_error *err)
@@ -117,7 +128,7 @@ static nd_status take_option(const nd_command_syntax *syntax, int argc, char *co
                              nd_error *err)
 {
     const char *argument = argv[*index];
-    nd_option_id id = find_option(argument);
+    nd_option_id id = find_option(syntax, argument);
     if (id == ND_OPTION_COUNT) {
         return fail_unknown(syntax, argument, err);
     }

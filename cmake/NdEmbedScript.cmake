@@ -17,6 +17,6 @@ foreach(file IN LISTS files)
     string(APPEND rows "    {\"${name}\", text_${index}, ${size}},\n")
     math(EXPR index "${index} + 1")
 endforeach()
-file(WRITE ${OUTPUT} "/* Generated from JSON files; do not edit. */\n#include \"core/resource.h\"\n\n"
+file(WRITE ${OUTPUT} "/* Generated from files of the source tree; do not edit. */\n#include \"core/resource.h\"\n\n"
      "extern const nd_resource ${SYMBOL}[];\n${arrays}\n"
      "const nd_resource ${SYMBOL}[] = {\n${rows}    {0, 0, 0},\n};\n")

@@ -124,7 +124,7 @@ nd_status nd_row_cluster(nd_row *row, nd_cluster_spec *out, nd_error *err)
     int64_t gpus = nd_row_int(row, "gpus", 0);
     int64_t per_node = nd_row_int(row, "gpus_per_node", usual_gpus_per_node(gpu));
     per_node = per_node > gpus ? gpus : per_node;
-    if (gpus <= 0 || gpus % per_node != 0) {
+    if (gpus <= 0 || per_node <= 0 || gpus % per_node != 0) {
         return nd_fail(err, ND_EUNSUPPORTED, "%lld GPUs are no whole nodes of %lld", (long long)gpus,
                        (long long)per_node);
     }

@@ -205,6 +205,17 @@ static void read_degrees(nd_row *row, nd_layout *l)
     l->schedule = l->vpp > 1 ? ND_SCHEDULE_INTERLEAVED : ND_SCHEDULE_1F1B;
 }
 
+/* A row without any data-parallel degree: the ranks that the other axes leave. */
+static void fill_data_parallel(nd_row *row, int64_t gpus, nd_layout *l)
+{
+    int64_t others = (int64_t)l->size[ND_AXIS_TP] * l->size[ND_AXIS_CP] * l->size[ND_AXIS_PP];
+    bool stated = *nd_row_text(row, "dp_replicate") != '\0' || *nd_row_text(row, "dp_shard") != '\0';
+    if (!stated && others < gpus && gpus % others == 0) {
+        nd_row_assume(row, ND_ASSUMED_DATA_PARALLEL);
+        l->size[ND_AXIS_DP_REPLICATE] = (int32_t)(gpus / others);
+    }
+}
+
 /* torchtitan of 2024 and early 2025 splits the local batch into as many micro-batches as there are stages. */
 static int64_t usual_micro_batch(nd_row *row, const nd_layout *layout, int64_t local_batch)
 {
@@ -238,16 +249,21 @@ static nd_status read_layout(nd_row *row, nd_measured_run *run, nd_error *err)
     nd_layout *l = &run->layout;
     *l = nd_layout_single();
     read_degrees(row, l);
+    fill_data_parallel(row, run->cluster.gpus, l);
     read_recompute(row, l);
     read_sharding(row, &run->stack, l);
     split_sharding_group(row, l);
     bool sp = nd_row_int(row, "sp", run->stack.tp_usually_sp) != 0;
     l->sequence_parallel = sp && l->size[ND_AXIS_TP] > 1;
-    read_batch(row, l);
-    if (nd_layout_ranks(l) != run->cluster.gpus) {
-        return nd_fail(err, ND_EUNSUPPORTED, "the degrees multiply to %lld ranks, not to %lld GPUs",
-                       (long long)nd_layout_ranks(l), (long long)run->cluster.gpus);
+    double ranks = 1.0; /* the product of absurd degrees fits no integer */
+    for (int axis = 0; axis < ND_AXIS_COUNT; axis++) {
+        ranks *= l->size[axis];
     }
+    if (ranks != (double)run->cluster.gpus) {
+        return nd_fail(err, ND_EUNSUPPORTED, "the degrees multiply to %.0f ranks, not to %lld GPUs", ranks,
+                       (long long)run->cluster.gpus);
+    }
+    read_batch(row, l);
     if (run->model.experts == 0) {
         l->ep = 1;
     }

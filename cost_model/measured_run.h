@@ -21,19 +21,20 @@ typedef enum nd_memory_kind { ND_MEMORY_ALLOCATED, ND_MEMORY_RESERVED, ND_MEMORY
 
 /* X(enumerator, text): what may be assumed. */
 #define ND_ASSUMPTION_LIST(X)                                                                                          \
-    X(ND_ASSUMED_SHAPE, "shape")               /* vocabulary, feed-forward size or heads */                            \
-    X(ND_ASSUMED_NETWORK, "network")           /* the usual NICs of such nodes */                                      \
-    X(ND_ASSUMED_STACK, "stack")               /* an unknown framework: the project's own */                           \
-    X(ND_ASSUMED_SHARDING, "sharding")         /* the stack's default */                                               \
-    X(ND_ASSUMED_MICRO_BATCH, "micro_batch")   /* the fastest that fits */                                             \
-    X(ND_ASSUMED_GLOBAL_BATCH, "global_batch") /* no accumulation */                                                   \
-    X(ND_ASSUMED_RECOMPUTE, "recompute")       /* the least that fits */                                               \
-    X(ND_ASSUMED_PARTIAL, "partial recompute") /* every second layer */                                                \
-    X(ND_ASSUMED_SEQ_LEN, "seq_len")           /* 2,048 */                                                             \
-    X(ND_ASSUMED_PRECISION, "precision")       /* bf16 */                                                              \
-    X(ND_ASSUMED_ATTENTION, "attention")       /* the stack's kernel */                                                \
-    X(ND_ASSUMED_LORA, "lora rank")            /* 16 */                                                                \
-    X(ND_ASSUMED_PACKING, "packing")           /* documents fill the sequence */
+    X(ND_ASSUMED_SHAPE, "shape")                 /* vocabulary, feed-forward size or heads */                          \
+    X(ND_ASSUMED_NETWORK, "network")             /* the usual NICs of such nodes */                                    \
+    X(ND_ASSUMED_STACK, "stack")                 /* an unknown framework: the project's own */                         \
+    X(ND_ASSUMED_DATA_PARALLEL, "data parallel") /* all ranks that tp, cp and pp leave */                              \
+    X(ND_ASSUMED_SHARDING, "sharding")           /* the stack's default */                                             \
+    X(ND_ASSUMED_MICRO_BATCH, "micro_batch")     /* the fastest that fits */                                           \
+    X(ND_ASSUMED_GLOBAL_BATCH, "global_batch")   /* no accumulation */                                                 \
+    X(ND_ASSUMED_RECOMPUTE, "recompute")         /* the least that fits */                                             \
+    X(ND_ASSUMED_PARTIAL, "partial recompute")   /* every second layer */                                              \
+    X(ND_ASSUMED_SEQ_LEN, "seq_len")             /* 2,048 */                                                           \
+    X(ND_ASSUMED_PRECISION, "precision")         /* bf16 */                                                            \
+    X(ND_ASSUMED_ATTENTION, "attention")         /* the stack's kernel */                                              \
+    X(ND_ASSUMED_LORA, "lora rank")              /* 16 */                                                              \
+    X(ND_ASSUMED_PACKING, "packing")             /* documents fill the sequence */
 
 typedef enum nd_run_assumption {
 #define ND_ASSUMPTION_ENUM(name, text) name,

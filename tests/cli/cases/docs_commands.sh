@@ -13,7 +13,7 @@ for document in README.md docs/CLI.md; do
     ' "$DATA/../../../$document"
 done
 mask() {
-    sed -E 's/[0-9][0-9.,]*/0/g; s/ (us|ms|s):/ s:/; s/ +/ /g; s/^ //; s/ $//'
+    sed -E 's/[-+]?[0-9][0-9.,]*/0/g; s/ (us|ms|s):/ s:/; s/ +/ /g; s/^ //; s/ $//'
 }
 blocks=0
 for block in *.block; do

@@ -1,0 +1,202 @@
+#include "cost_model/validation.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost_model/fitted.h"
+
+static double relative_error(double predicted, double measured)
+{
+    return measured > 0.0 ? predicted / measured - 1.0 : (double)NAN;
+}
+
+static void predict(const nd_run_set *set, int64_t index, nd_validation_row *row)
+{
+    const nd_measured_run *run = &set->entries[index].run;
+    nd_estimate estimate;
+    nd_run_set_predict(set, index, &estimate);
+    const nd_memory_breakdown *memory = &estimate.memory;
+    double predicted_bytes = nd_measured_memory(run, memory);
+    *row = (nd_validation_row){
+        .run = run,
+        .scored = !run->contradictory && run->grade != 'C',
+        .hard = nd_measured_is_hard(run),
+        .predicted_s = estimate.time.step_s,
+        .low_s = estimate.time.step_low_s,
+        .high_s = estimate.time.step_high_s,
+        .error_frac = relative_error(estimate.time.step_s, run->step_s),
+        .predicted_peak_bytes = predicted_bytes,
+        /* the interval is one of factors, so it suits every kind of reading */
+        .peak_low_bytes = predicted_bytes * memory->peak_low_bytes / memory->peak_bytes,
+        .peak_high_bytes = predicted_bytes * memory->peak_high_bytes / memory->peak_bytes,
+        .memory_error_frac = relative_error(predicted_bytes, run->peak_bytes),
+    };
+}
+
+static void count_row(nd_validation *validation, const nd_validation_row *row)
+{
+    if (row->run->contradictory) {
+        validation->contradictory++;
+    } else if (!row->scored) {
+        validation->grade_c++;
+    } else {
+        validation->scored++;
+    }
+}
+
+nd_status nd_validation_create(const nd_run_set *set, nd_validation *out, nd_error *err)
+{
+    nd_validation validation = {.set = set, .count = set->count};
+    validation.rows = calloc((size_t)set->count + 1, sizeof validation.rows[0]);
+    if (validation.rows == NULL) {
+        return nd_fail(err, ND_ENOMEM, "out of memory for %lld predictions", (long long)set->count);
+    }
+    for (int64_t i = 0; i < set->count; i++) {
+        predict(set, i, &validation.rows[i]);
+        count_row(&validation, &validation.rows[i]);
+    }
+    *out = validation;
+    return ND_OK;
+}
+
+void nd_validation_free(nd_validation *validation)
+{
+    free(validation->rows);
+    memset(validation, 0, sizeof *validation);
+}
+
+/* What holding a source out changes in a set: to put it back. */
+typedef struct saved_entry {
+    nd_stack stack;
+    nd_time_uncertainty uncertainty;
+} saved_entry;
+
+typedef struct saved_set {
+    nd_calibration *calibrations;
+    saved_entry *entries;
+} saved_set;
+
+static void free_saved(saved_set *saved)
+{
+    free(saved->calibrations);
+    free(saved->entries);
+}
+
+static nd_status save(const nd_run_set *set, saved_set *out, nd_error *err)
+{
+    saved_set saved = {
+        .calibrations = calloc((size_t)set->calibrations_count + 1, sizeof(nd_calibration)),
+        .entries = calloc((size_t)set->count + 1, sizeof(saved_entry)),
+    };
+    if (saved.calibrations == NULL || saved.entries == NULL) {
+        free_saved(&saved);
+        return nd_fail(err, ND_ENOMEM, "out of memory for the constants of %lld runs", (long long)set->count);
+    }
+    memcpy(saved.calibrations, set->calibrations, (size_t)set->calibrations_count * sizeof(nd_calibration));
+    for (int64_t i = 0; i < set->count; i++) {
+        saved.entries[i] = (saved_entry){set->entries[i].run.stack, set->entries[i].context.uncertainty};
+    }
+    *out = saved;
+    return ND_OK;
+}
+
+static void restore(nd_run_set *set, const saved_set *saved)
+{
+    memcpy(set->calibrations, saved->calibrations, (size_t)set->calibrations_count * sizeof(nd_calibration));
+    for (int64_t i = 0; i < set->count; i++) {
+        set->entries[i].run.stack = saved->entries[i].stack;
+        set->entries[i].context.uncertainty = saved->entries[i].uncertainty;
+    }
+}
+
+/* True when entry `index` is the first of its source. */
+static bool is_first_of_source(const nd_run_set *set, int64_t index)
+{
+    for (int64_t i = 0; i < index; i++) {
+        if (strcmp(set->entries[i].run.source, set->entries[index].run.source) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool can_be_fitted(const nd_run_set *set, const char *source)
+{
+    for (int64_t i = 0; i < set->count; i++) {
+        if (strcmp(set->entries[i].run.source, source) == 0 && nd_run_is_usable(&set->entries[i].run)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static nd_status need_two_sources(const nd_run_set *set, nd_error *err)
+{
+    int64_t sources = 0;
+    for (int64_t i = 0; i < set->count && sources < 2; i++) {
+        sources += is_first_of_source(set, i) && can_be_fitted(set, set->entries[i].run.source);
+    }
+    return sources >= 2 ? ND_OK
+                        : nd_fail(err, ND_EINVAL,
+                                  "leaving one source out needs runs of two sources with measured steps, "
+                                  "and there is %s",
+                                  sources == 1 ? "one" : "none");
+}
+
+/* The fit as a table, which knows how certain predictions with it are. */
+static void table_of(const nd_run_fit *fit, const nd_fitted *form, nd_fitted *out)
+{
+    memset(out, 0, sizeof *out);
+    out->constants_count = fit->constants_count;
+    out->runs = fit->rows;
+    memcpy(out->constants, fit->constants, sizeof out->constants);
+    memcpy(out->value, fit->result.value, sizeof out->value);
+    memcpy(out->log_sd, fit->result.log_sd, sizeof out->log_sd);
+    memcpy(out->identified, fit->result.identified, sizeof out->identified);
+    memcpy(out->covariance, fit->result.covariance, sizeof out->covariance);
+    out->form_log_sd = form->form_log_sd;
+    out->hard_form_log_sd = form->hard_form_log_sd;
+}
+
+static nd_status hold_out(nd_run_set *set, const char *source, const nd_fitted *form, nd_validation *validation,
+                          nd_error *err)
+{
+    nd_fit_selection selection = {.without_source = source};
+    nd_run_fit fit;
+    nd_fitted table;
+    ND_TRY(nd_fit_runs(set, &selection, &fit, err));
+    table_of(&fit, form, &table);
+    for (int64_t i = 0; i < set->count; i++) {
+        nd_run_entry *entry = &set->entries[i];
+        if (strcmp(entry->run.source, source) == 0) {
+            entry->context.uncertainty = nd_fitted_uncertainty(&table, &set->calibrations[entry->calibration],
+                                                               &entry->run.cluster.gpu, &entry->run.stack);
+            predict(set, i, &validation->rows[i]);
+        }
+    }
+    return ND_OK;
+}
+
+nd_status nd_validation_leave_one_out(nd_run_set *set, const nd_fitted *form, nd_validation *out, nd_error *err)
+{
+    nd_validation validation = {0};
+    saved_set saved = {0};
+    ND_TRY(need_two_sources(set, err));
+    ND_TRY(nd_validation_create(set, &validation, err));
+    nd_status status = save(set, &saved, err);
+    for (int64_t i = 0; i < set->count && status == ND_OK; i++) {
+        const char *source = set->entries[i].run.source;
+        if (is_first_of_source(set, i) && can_be_fitted(set, source)) { /* without, its rows are not scored anyway */
+            status = hold_out(set, source, form, &validation, err);
+            restore(set, &saved);
+        }
+    }
+    free_saved(&saved);
+    if (status != ND_OK) {
+        nd_validation_free(&validation);
+        return status;
+    }
+    *out = validation;
+    return ND_OK;
+}

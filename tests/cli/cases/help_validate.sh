@@ -1,0 +1,2 @@
+# Help of validate.
+ndplan validate --help

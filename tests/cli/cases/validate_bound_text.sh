@@ -1,0 +1,2 @@
+# A bound that is no number.
+ndplan validate --runs "$DATA/runs.csv" --max-median-error five

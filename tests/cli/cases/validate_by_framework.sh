@@ -1,0 +1,3 @@
+# Errors by framework.
+# compare: match
+ndplan validate --runs "$DATA/runs.csv" --by framework

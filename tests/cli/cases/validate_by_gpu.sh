@@ -1,0 +1,3 @@
+# Errors by gpu.
+# compare: match
+ndplan validate --runs "$DATA/runs.csv" --by gpu

@@ -1,0 +1,3 @@
+# An empty file.
+printf '' >runs.csv
+ndplan validate --runs runs.csv

@@ -1,0 +1,2 @@
+# Two formats at once.
+ndplan validate --runs "$DATA/runs.csv" --json --csv

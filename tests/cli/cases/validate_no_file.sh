@@ -1,0 +1,2 @@
+# A table that does not exist.
+ndplan validate --runs missing.csv

@@ -1,0 +1,2 @@
+# A file without --runs.
+ndplan validate runs.csv

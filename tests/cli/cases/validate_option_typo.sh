@@ -1,0 +1,2 @@
+# A typo in an option.
+ndplan validate --leave-one

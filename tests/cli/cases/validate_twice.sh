@@ -1,0 +1,3 @@
+# Two runs with one id.
+printf 'id,model,gpu,gpus\nA-1,llama-3.1-8b,h100,8\nA-2,llama-3.1-8b,h100,8\nA-1,llama-3.1-8b,h100,8\n' >runs.csv
+ndplan validate --runs runs.csv

@@ -1,0 +1,2 @@
+# A list of no rows.
+ndplan validate --runs "$DATA/runs.csv" --worst 0
