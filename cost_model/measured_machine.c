@@ -197,6 +197,10 @@ static nd_status set_compiled(nd_stack *stack, bool compiled, nd_error *err)
     return ND_OK;
 }
 
+/* GEMMs with a scale per row (CUTLASS, torch 2.6) against one per tensor (cuBLASLt): torchtitan's rows of both kinds.
+ */
+static const double rowwise_fp8_frac = 0.5;
+
 nd_status nd_row_stack(nd_row *row, nd_stack *out, nd_error *err)
 {
     bool torchtitan = nd_row_has(row, "framework", "torchtitan");
@@ -217,6 +221,9 @@ nd_status nd_row_stack(nd_row *row, nd_stack *out, nd_error *err)
     }
     if (nd_row_has(row, "notes", "mode DEFAULT")) {
         out->grad_reduce_bytes = 4.0; /* Composer's DEFAULT reduces in fp32, PURE in the parameters' 16 bits */
+    }
+    if (nd_row_has(row, "precision", "rowwise")) {
+        out->fp8_frac *= rowwise_fp8_frac;
     }
     if (nd_row_has(row, "notes", "overlap of DP, TP and PP")) {
         nd_stack nemo;

@@ -315,6 +315,9 @@ static void read_training(nd_row *row, nd_measured_run *run)
         .attention = read_attention(row, &run->stack),
         .base_bits = 16,
     };
+    if (nd_row_has(row, "framework", "AutoModel") || nd_row_has(row, "optimizer", "bf16")) {
+        run->train.optimizer = ND_OPTIMIZER_ADAMW_BF16; /* AutoModel loads and trains in bf16 throughout */
+    }
     if (nd_row_has(row, "notes", "LoRA")) {
         nd_row_assume(row, ND_ASSUMED_LORA);
         run->train.lora_rank = 16;

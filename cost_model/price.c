@@ -22,7 +22,7 @@ static pricing prepare(const nd_cost_context *context, const nd_layout *layout)
     const nd_calibration *calibration = context->calibration;
     nd_kernel_model kernels = nd_kernel_model_make(&cluster->gpu, calibration, context->train);
     kernels.matrix.burst_flops_per_s *= context->stack->gemm_frac;
-    kernels.fp8.burst_flops_per_s *= context->stack->gemm_frac;
+    kernels.fp8.burst_flops_per_s *= context->stack->gemm_frac * context->stack->fp8_frac;
     kernels.attention_flops_per_s *= context->stack->attention_frac;
     return (pricing){
         .context = context,

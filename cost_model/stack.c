@@ -122,6 +122,8 @@ static nd_status read_time_figures(nd_json root, nd_stack *stack, nd_error *err)
     ND_TRY(nd_json_opt_bool(root, "overlaps_dp", &stack->overlaps_dp, err));
     ND_TRY(nd_json_opt_bool(root, "overlaps_pp", &stack->overlaps_pp, err));
     ND_TRY(read_figure(root, "gemm_frac", 0.1, 2.0, &stack->gemm_frac, err));
+    stack->fp8_frac = 1.0;
+    ND_TRY(read_optional_figure(root, "fp8_frac", 0.1, 2.0, &stack->fp8_frac, err));
     ND_TRY(read_figure(root, "attention_frac", 0.1, 2.0, &stack->attention_frac, err));
     ND_TRY(read_figure(root, "logit_bytes", 0.0, 64.0, &style->logit_bytes, err));
     ND_TRY(read_figure(root, "loss_traffic_bytes", 0.0, 256.0, &style->loss_traffic_bytes, err));
@@ -129,6 +131,7 @@ static nd_status read_time_figures(nd_json root, nd_stack *stack, nd_error *err)
     ND_TRY(read_figure(root, "grad_reduce_bytes", 1.0, 8.0, &stack->grad_reduce_bytes, err));
     ND_TRY(read_figure(root, "tp_overlap_frac", 0.0, 1.0, &stack->tp_overlap_frac, err));
     ND_TRY(read_figure(root, "optimizer_traffic_bytes", 1.0, 256.0, &stack->optimizer_traffic_bytes, err));
+    ND_TRY(read_optional_figure(root, "accumulate_bytes", 0.0, 64.0, &stack->accumulate_bytes, err));
     ND_TRY(read_figure(root, "host_s", 0.0, 10.0, &stack->host_s, err));
     return read_figure(root, "launch_s", 0.0, 1e-3, &stack->launch_s, err);
 }

@@ -25,12 +25,14 @@ typedef struct nd_stack {
     nd_attention default_attention;
     /* time */
     double gemm_frac;      /* of its GEMM library against the GPU's calibration */
+    double fp8_frac;       /* of its fp8 GEMMs against the GPU's calibration; 1 when the stack file has none */
     double attention_frac; /* of its attention kernel against the best of its generation */
     nd_block_style style;
     double grad_reduce_bytes; /* bytes of one gradient element on the wire */
     double tp_overlap_frac;   /* part of the tp collectives that is hidden */
     bool overlaps_dp;         /* gradient traffic runs behind the last backward pass */
     bool overlaps_pp;
+    double accumulate_bytes;        /* HBM bytes per parameter to add a micro-batch's whole gradients to the others' */
     double optimizer_traffic_bytes; /* HBM bytes per updated parameter */
     double host_s;                  /* per step: launches, logging, data */
     double launch_s;                /* host time of one kernel launch; 0 when hidden by graphs */

@@ -60,6 +60,22 @@ static void add_part(const nd_part_price *price, double times, double recomputed
     work->weight_gradient_s += times * price->gemm_s[ND_PASS_BACKWARD] / 2.0;
 }
 
+/* Adding a micro-batch's whole gradients to those of the others, where no GEMM does it on the way. */
+static double accumulate_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                           int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX])
+{
+    if (layout->grad_accum == 1 || layout->sharding == ND_SHARDING_ZERO3 || context->train->lora_rank > 0) {
+        return 0.0;
+    }
+    double params = (stage == 0 ? prices->params_embedding : 0.0) +
+                    (stage == layout->size[ND_AXIS_PP] - 1 ? prices->params_head : 0.0);
+    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
+        params += (double)counts[kind] * (prices->params_dense[kind] + prices->params_expert[kind]);
+    }
+    double hbm = context->cluster->gpu.hbm_bytes_per_s * context->calibration->hbm_frac;
+    return params * context->stack->accumulate_bytes / hbm;
+}
+
 static stage_work work_of(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                           int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX])
 {
@@ -71,6 +87,9 @@ static stage_work work_of(const nd_cost_context *context, const nd_layout *layou
             add_part(&prices->layer[kind], (double)counts[kind], recomputed, &work);
         }
     }
+    double accumulate = accumulate_s(context, layout, prices, stage, counts);
+    work.elementwise_s += accumulate;
+    work.backward_s += accumulate;
     if (stage == 0) {
         add_part(&prices->embedding, 1.0, 0.0, &work);
     }
@@ -199,8 +218,9 @@ static double offload_exposed_s(const nd_cost_context *context, const nd_layout 
     return micro_batches * fmax(0.0, bytes / link - stage_total(&p->busiest));
 }
 
-/* Host launches that the GPU does not hide: a micro-batch takes as long as the slower of the two, and a little longer when
- * they are close, since either waits for the other now and then (a p-norm; smooth, so that fits see the host coming). */
+/* Host launches that the GPU does not hide: a micro-batch takes as long as the slower of the two, and a little longer
+ * when they are close, since either waits for the other now and then (a p-norm; smooth, so that fits see the host
+ * coming). */
 static const double launch_norm = 6.0;
 
 static double launch_bound_s(const nd_cost_context *context, const nd_layout *layout, const pipeline *p)

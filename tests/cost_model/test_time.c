@@ -183,13 +183,19 @@ static void test_layers_shorter_than_their_launches_wait_for_the_host(void)
     double layer = launches_of(&prices.layer[0]);
     CU_ASSERT_EQUAL(layer, 49.0 + 73.0);
     double launches = (double)f.model.layers * layer + launches_of(&prices.embedding) + launches_of(&prices.head);
+    f.stack.launch_s = 6e-6;
     nd_time_breakdown with = fixture_estimate(&f, "dp_shard=8,sharding=zero3").time;
     f.stack.launch_s = 0.0;
     nd_time_breakdown without = fixture_estimate(&f, "dp_shard=8,sharding=zero3").time;
     CU_ASSERT_EQUAL(without.host_s, f.stack.host_s);
     double gpu_s = without.compute_s / 2.0; /* of one of the two micro-batches */
-    ND_ASSERT_REL(with.host_s - without.host_s, 2.0 * (launches * 6e-6 - gpu_s), 1e-9);
-    CU_ASSERT_TRUE(with.host_s > without.host_s);
+    double ratio = launches * 6e-6 / gpu_s;
+    CU_ASSERT_TRUE(ratio > 1.0);
+    ND_ASSERT_REL(with.host_s - without.host_s, 2.0 * gpu_s * (pow(1.0 + pow(ratio, 6.0), 1.0 / 6.0) - 1.0), 1e-9);
+    /* far in the host's hands, the step is as long as its launches */
+    f.stack.launch_s = 60e-6;
+    nd_time_breakdown slow = fixture_estimate(&f, "dp_shard=8,sharding=zero3").time;
+    ND_ASSERT_REL(slow.host_s - without.host_s, 2.0 * (launches * 60e-6 - gpu_s), 1e-3);
 }
 
 static void test_long_layers_hide_their_launches(void)
