@@ -23,7 +23,16 @@ static nd_status read_collective(nd_json object, const char *key, nd_collective_
     ND_TRY(nd_json_need_double(entry, "efficiency8_frac", 0.01, 2.0, &out->efficiency8_frac, err));
     ND_TRY(nd_json_need_double(entry, "base_s", 0.0, 1.0, &out->base_s, err));
     ND_TRY(nd_json_need_double(entry, "step_s", 0.0, 1.0, &out->step_s, err));
-    return nd_json_need_double(entry, "ramp_s", 0.0, 1.0, &out->ramp_s, err);
+    ND_TRY(nd_json_need_double(entry, "small_loss_frac", 0.0, 100.0, &out->small_loss_frac, err));
+    ND_TRY(nd_json_need_double(entry, "large_base_s", 0.0, 1.0, &out->large_base_s, err));
+    ND_TRY(nd_json_need_double(entry, "large_step_s", 0.0, 1.0, &out->large_step_s, err));
+    ND_TRY(nd_json_need_double(entry, "ramp_s", 0.0, 1.0, &out->ramp_s, err));
+    nd_json ignored;
+    if (!nd_json_find(entry, "switch_frac", &ignored)) {
+        return ND_OK; /* no reduction in the switch */
+    }
+    ND_TRY(nd_json_need_double(entry, "switch_frac", 0.01, 2.0, &out->switch_frac, err));
+    return nd_json_need_double(entry, "switch_ranks", 2.0, 1024.0, &out->switch_ranks, err);
 }
 
 static nd_status read_collectives(nd_json root, nd_calibration *out, nd_error *err)
@@ -117,10 +126,10 @@ static nd_status read_doc(nd_json_doc *doc, const char *name, nd_calibration *ou
     return status;
 }
 
-static const char *default_for(const char *arch)
+const char *nd_calibration_family(const nd_gpu_spec *gpu)
 {
     for (size_t i = 0; i < sizeof family_defaults / sizeof family_defaults[0]; i++) {
-        if (strcmp(arch, family_defaults[i][0]) == 0) {
+        if (strcmp(gpu->arch, family_defaults[i][0]) == 0) {
             return family_defaults[i][1];
         }
     }
@@ -131,7 +140,7 @@ nd_status nd_calibration_for_gpu(const nd_gpu_spec *gpu, nd_calibration *out, nd
 {
     const nd_resource *resource = nd_resource_find(nd_calibration_resources, gpu->name);
     if (resource == NULL) {
-        resource = nd_resource_find(nd_calibration_resources, default_for(gpu->arch));
+        resource = nd_resource_find(nd_calibration_resources, nd_calibration_family(gpu));
     }
     if (resource == NULL) {
         return nd_fail(err, ND_ENOTFOUND, "no calibration for '%s' and none for its architecture '%s'", gpu->name,

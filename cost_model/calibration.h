@@ -9,14 +9,19 @@
 
 ND_BEGIN_DECLS
 
-/** Constants of the collectives inside a node, per operation. docs/MODEL.md, "Collectives". */
+/** Constants of the collectives on the links of the GPU (NVLink), per operation. docs/MODEL.md, "Collectives". */
 typedef struct nd_collective_constants {
-    double efficiency2_frac; /* of the tier's data-sheet rate for 2, 4 and 8 or more ranks */
+    double efficiency2_frac; /* ring, of the tier's data-sheet rate for 2, 4 and 8 or more ranks */
     double efficiency4_frac;
     double efficiency8_frac;
-    double base_s; /* latency of the call */
-    double step_s; /* latency of one ring step */
-    double ramp_s; /* rho: how slowly the rate builds up with size */
+    double base_s;          /* small messages: latency of the call, */
+    double step_s;          /* and of one ring step */
+    double small_loss_frac; /* small messages: extra time per second at full rate */
+    double large_base_s;    /* large messages: latency of the call, */
+    double large_step_s;    /* and of one ring step */
+    double ramp_s;          /* rho: how slowly the rate builds up with size */
+    double switch_frac;     /* reduction in the switch: bytes of buffer per second, of the data-sheet rate; 0: none */
+    double switch_ranks;    /* from this many ranks on */
 } nd_collective_constants;
 
 typedef struct nd_calibration {
@@ -56,6 +61,9 @@ typedef struct nd_calibration {
 /** The shipped calibration of a GPU, or its architecture's default when it has none of its own
  * (out->gpu then names another GPU). */
 nd_status nd_calibration_for_gpu(const nd_gpu_spec *gpu, nd_calibration *out, nd_error *err) ND_NODISCARD;
+
+/** The calibration that stands for a GPU's architecture, whether or not the GPU has one of its own: "h100" for all Hopper. */
+const char *nd_calibration_family(const nd_gpu_spec *gpu);
 
 /** Place of a scalar constant by its JSON key ("gemm_frac"), or NULL. */
 double *nd_calibration_constant(nd_calibration *calibration, const char *key);

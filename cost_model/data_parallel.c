@@ -30,7 +30,8 @@ static double group_s(const nd_cost_context *context, const nd_layout *layout, n
     if (bytes <= 0.0) {
         return 0.0;
     }
-    nd_group_placement place = nd_group_place(context->cluster, context->calibration, nd_mesh_group(layout, kind));
+    nd_group_placement place =
+        nd_group_place_for(context->cluster, context->calibration, nd_mesh_group(layout, kind), collective);
     return nd_collective_s(&place, collective, bytes);
 }
 
@@ -70,7 +71,7 @@ nd_dp_unit nd_dp_price(const nd_cost_context *context, const nd_layout *layout, 
 static double throttle(const nd_cost_context *context, const nd_layout *layout, nd_group_kind kind)
 {
     nd_group group = nd_mesh_group(layout, kind);
-    nd_group_placement place = nd_group_place(context->cluster, context->calibration, group);
+    nd_group_placement place = nd_group_place_for(context->cluster, context->calibration, group, ND_ALL_GATHER);
     double full =
         context->cluster->tiers[0].bytes_per_s * context->calibration->collective[ND_ALL_GATHER].efficiency8_frac;
     if (group.ranks <= 1 || full <= 0.0) {

@@ -116,7 +116,7 @@ static double send_s(const nd_cost_context *context, const nd_layout *layout)
         return 0.0;
     }
     nd_group group = {.ranks = 2, .stride = nd_mesh_group(layout, ND_GROUP_PP).stride};
-    nd_group_placement place = nd_group_place(context->cluster, context->calibration, group);
+    nd_group_placement place = nd_group_place_for(context->cluster, context->calibration, group, ND_SEND_RECV);
     return nd_collective_s(&place, ND_SEND_RECV, nd_stage_send_bytes(context, layout));
 }
 

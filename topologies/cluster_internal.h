@@ -11,7 +11,8 @@ enum { ND_NODES_MAX = 65536, ND_GPUS_PER_NODE_MAX = 72, ND_CLUSTER_GPUS_MAX = 10
 typedef struct nd_network_type {
     const char *name;
     double efficiency_frac; /* of the NIC rate, large messages */
-    double step_latency_s;  /* one hop */
+    double step_latency_s;  /* one hop of a tree, small messages */
+    nd_tier_costs costs;
     const char *source;
 } nd_network_type;
 

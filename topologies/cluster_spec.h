@@ -33,6 +33,19 @@ typedef enum nd_tier_kind {
         ND_TIER_KIND_COUNT
 } nd_tier_kind;
 
+/** What collectives pay on a tier beside its rate (docs/MODEL.md, "Collectives"). Zero on NVLink and meshes, where the
+ * calibration of the GPU speaks. */
+typedef struct nd_tier_costs {
+    double base_s;         /* the call itself; 0: as on the GPU's own links */
+    double ring_step_s;    /* small messages: one hop of a ring (all-gather, reduce-scatter) */
+    double large_step_s;   /* large messages: one hop of a ring of any kind */
+    double ring_loss_frac; /* small messages of a ring: extra time per second at full rate */
+    double tree_ramp_s;    /* all-reduce by trees: how slowly the rate builds up, per (ring hop)^(2/3) */
+    double peer_s;         /* all-to-all: each peer beyond the tier below */
+    double exchange_frac;  /* all-to-all: rate across this tier against that of a ring */
+    double send_frac;      /* send-recv: rate against that of a ring */
+} nd_tier_costs;
+
 typedef struct nd_link_tier {
     nd_tier_kind kind;
     int64_t span_gpus;       /* consecutive ranks that this tier joins */
@@ -40,6 +53,7 @@ typedef struct nd_link_tier {
     double efficiency_frac;  /* what large transfers reach of it */
     double step_latency_s;   /* added by one hop; a tree all-reduce makes two per doubling of the domains */
     double oversubscription; /* >= 1: the rate above is divided by it */
+    nd_tier_costs costs;
     char source[256];
 } nd_link_tier;
 

@@ -13,8 +13,10 @@ static const double staged_factor = 0.5;
 static const double bridge_default_bytes_per_s = 16e9;
 /* An 8-GPU PCIe server has two sockets. */
 static const int64_t bridge_default_gpus = 4;
-/* 8xRTX PRO 6000: 14.6 us for the 7 steps of a reduce-scatter, less 5 us of launch. */
-static const double pcie_step_s = 1.4e-6;
+/* 8xRTX PRO 6000, fit. */
+static const double pcie_step_s = 1.5e-6;
+/* 8xRTX PRO 6000, fit on all operations (docs/MODEL.md, "Collectives"). */
+static const nd_tier_costs pcie_costs = {4.0e-6, 1.5e-6, 5.0e-6, 0.95, 0.0, 0.67e-6, 1.35, 0.84};
 
 const char *nd_tier_kind_name(nd_tier_kind kind)
 {
@@ -139,12 +141,24 @@ static void describe_link(const nd_cluster_spec *spec, nd_link_tier *tier)
                    facts->link_source[0] != '\0' ? facts->link_source : spec->gpu.source);
 }
 
+/* A stated latency is that of one small hop; the others of the same link are in proportion (own choice). */
+static nd_tier_costs scaled_costs(const nd_tier_costs *costs, double factor)
+{
+    nd_tier_costs scaled = *costs;
+    scaled.ring_step_s *= factor;
+    scaled.large_step_s *= factor;
+    scaled.peer_s *= factor;
+    scaled.tree_ramp_s *= factor;
+    return scaled;
+}
+
 static void describe_pcie(const nd_cluster_spec *spec, nd_link_tier *tier)
 {
     const nd_node_facts *facts = &spec->facts;
     double efficiency = or_default(facts->pcie_efficiency_frac, pcie_efficiency);
     tier->efficiency_frac = facts->peer_to_peer ? efficiency : efficiency * staged_factor;
     tier->step_latency_s = or_default(facts->pcie_step_latency_s, pcie_step_s);
+    tier->costs = scaled_costs(&pcie_costs, tier->step_latency_s / pcie_step_s);
     nd_figure_copy(tier->source, sizeof tier->source,
                    facts->pcie_source[0] != '\0'
                        ? facts->pcie_source
@@ -184,6 +198,7 @@ static void describe_network(const nd_cluster_spec *spec, nd_link_tier *tier)
     const nd_network_type *type = nd_network_find(spec->network);
     tier->efficiency_frac = or_default(facts->network_efficiency_frac, type->efficiency_frac);
     tier->step_latency_s = or_default(facts->network_step_latency_s, type->step_latency_s);
+    tier->costs = scaled_costs(&type->costs, tier->step_latency_s / type->step_latency_s);
     (void)snprintf(tier->source, sizeof tier->source, "%s%s%s", facts->network_source,
                    facts->network_source[0] != '\0' ? "; " : "", type->source);
 }

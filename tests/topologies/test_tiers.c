@@ -16,7 +16,7 @@ static void an_hgx_cluster_has_nvlink_and_one_rail_per_gpu(void)
     CU_ASSERT_EQUAL(cluster.tiers_count, 2);
     check_tier(&cluster, 0, ND_TIER_NVLINK, 8, 450e9);
     check_tier(&cluster, 1, ND_TIER_NETWORK, 16, 50e9);
-    ND_ASSERT_REL(cluster.tiers[1].efficiency_frac, 0.93, 1e-12);
+    ND_ASSERT_REL(cluster.tiers[1].efficiency_frac, 0.98, 1e-12);
     nd_cluster_spec p4d = loaded("p4d.24xlarge:2");
     check_tier(&p4d, 1, ND_TIER_NETWORK, 16, 6.25e9); /* 4 x 100 Gb/s for 8 GPUs */
 }
