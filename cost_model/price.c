@@ -1,5 +1,6 @@
 #include "cost_model/price.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cost_model/collectives.h"
@@ -34,10 +35,27 @@ static pricing prepare(const nd_cost_context *context, const nd_layout *layout)
     };
 }
 
+/* Dispatch that sends a row once to each domain that has some of its experts, and spreads it there over the fast links.
+ * Of D domains a row with k independent choices reaches D (1 - (1 - 1/D)^k). */
+static double deduplicated_s(const nd_group_placement *place, const nd_op *op)
+{
+    double domains = (double)place->domains;
+    double reached = domains * (1.0 - pow(1.0 - 1.0 / domains, (double)op->copies));
+    double across_s = nd_collective_s(place, op->collective, op->bytes * reached / (double)op->copies);
+    double inside_s = place->inner_ranks > 1 ? op->bytes / place->inner_bytes_per_s[ND_ALL_TO_ALL] : 0.0;
+    return fmax(across_s, inside_s);
+}
+
+static double collective_s(const pricing *p, const nd_group_placement *place, const nd_op *op)
+{
+    bool once = op->copies > 1 && place->domains > 1 && p->context->stack->ep_deduplicates;
+    return once ? deduplicated_s(place, op) : nd_collective_s(place, op->collective, op->bytes);
+}
+
 static void price_collective(const pricing *p, const nd_op *op, nd_pass pass, double *ring_s, nd_part_price *out)
 {
     const nd_group_placement *place = op->group == ND_GROUP_TP ? &p->tp : op->group == ND_GROUP_CP ? &p->cp : &p->ep;
-    double seconds = (double)op->repeats * nd_collective_s(place, op->collective, op->bytes);
+    double seconds = (double)op->repeats * collective_s(p, place, op);
     if (op->hidden_behind_attention) {
         *ring_s += seconds;
         return;

@@ -30,6 +30,7 @@ typedef struct nd_stack {
     nd_block_style style;
     double grad_reduce_bytes; /* bytes of one gradient element on the wire */
     double tp_overlap_frac;   /* part of the tp collectives that is hidden */
+    bool ep_deduplicates;     /* a row crosses the network once per domain, not once per expert there (DeepEP) */
     bool overlaps_dp;         /* gradient traffic runs behind the last backward pass */
     bool overlaps_pp;
     double accumulate_bytes;        /* HBM bytes per parameter to add a micro-batch's whole gradients to the others' */

@@ -65,6 +65,7 @@ typedef struct nd_op {
     /* collective */
     nd_collective collective;
     nd_group_kind group;
+    int64_t copies;               /* ep all-to-all: how often a row is in `bytes`, once per expert it goes to; else 0 */
     double bytes;                 /* of the full (gathered or reduced) buffer; for send-recv what one rank sends */
     int32_t repeats;              /* how often per pass (ring steps) */
     double overlap_frac;          /* part of it that runs behind the GEMM that consumes it */

@@ -66,7 +66,7 @@ static void dispatch_or_combine(nd_block_builder *builder, const char *name, con
         return;
     }
     double bytes = (double)r->rows * (double)builder->model->hidden * builder->element_bytes;
-    nd_builder_collective(builder, name, ND_ALL_TO_ALL, ND_GROUP_EP, bytes);
+    nd_builder_collective(builder, name, ND_ALL_TO_ALL, ND_GROUP_EP, bytes)->copies = builder->model->experts_topk;
 }
 
 static void experts(nd_block_builder *builder)
