@@ -149,7 +149,8 @@ static bool linear_ticks(nd_plot_scale *scale, int level)
                       ? step_for(scale, fmax(fabs(scale->min), fabs(scale->max))).size
                       : 1.0;
     double finest = (scale->max - scale->min) / unit / ND_PLOT_TICKS_MAX;
-    double step = unit * pow(10.0, floor(log10(finest)) + level / 3) * mantissas[level % 3];
+    int decade = level / 3;
+    double step = unit * pow(10.0, floor(log10(finest)) + decade) * mantissas[level % 3];
     if (step < unit * finest || (scale->unit == ND_PLOT_WHOLE && step < 0.999)) {
         return false; /* too many, or between whole numbers: the next level */
     }
@@ -178,9 +179,9 @@ static bool log_ticks(nd_plot_scale *scale, int level)
     double stride = strides[sparse < STRIDES ? sparse : STRIDES - 1];
     double first = floor(log(scale->min) / log(base) / stride + 1e-9) * stride;
     double last = log(scale->max) / log(base) + 1e-9;
-    for (double power = first; power <= last; power += stride) {
+    for (int step = 0; first + step * stride <= last; step++) {
         for (int i = 0; i < count; i++) {
-            double value = pow(base, power) * mantissas[i];
+            double value = pow(base, first + step * stride) * mantissas[i];
             if ((scale->unit == ND_PLOT_WHOLE && value < 0.999) || add_tick(scale, value, value)) {
                 continue;
             }

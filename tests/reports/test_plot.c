@@ -8,6 +8,8 @@
 #include "tests/nd_test.h"
 #include "tests/reports/capture.h"
 
+#define NOT_A_NUMBER ((double)NAN)
+
 enum { POINTS_MAX = 200, NAME_MAX_BYTES = 32, DEPTH_MAX = 16 };
 
 static capture draw(const nd_plot *plot)
@@ -325,7 +327,7 @@ static void test_series_differ_in_marker_colour_and_dash(void)
 {
     static const nd_plot_point points[] = {{1.0, 1.0, 0.0, 0.0}, {2.0, 2.0, 0.0, 0.0}};
     nd_plot_series series[ND_PLOT_SERIES_MAX];
-    char labels[ND_PLOT_SERIES_MAX][16];
+    char labels[ND_PLOT_SERIES_MAX][24];
     for (int i = 0; i < ND_PLOT_SERIES_MAX; i++) {
         (void)snprintf(labels[i], sizeof labels[i], "series %d", i);
         series[i] = (nd_plot_series){labels[i], points, 2, ND_PLOT_LINE, false};
@@ -391,7 +393,8 @@ static void test_both_themes_are_in_the_style(void)
 
 static void test_a_point_stands_where_its_values_are(void)
 {
-    static const nd_plot_point points[] = {{1.0, 10.0, 1.0, 100.0}, {100.0, 1.0, 0.0, 1e9}, {10.0, 100.0, 5.0, NAN}};
+    static const nd_plot_point points[] = {
+        {1.0, 10.0, 1.0, 100.0}, {100.0, 1.0, 0.0, 1e9}, {10.0, 100.0, 5.0, NOT_A_NUMBER}};
     nd_plot_series series = {NULL, points, 3, ND_PLOT_SCATTER, true};
     nd_plot plot = {.x = {.log = true, .min = 1.0, .max = 100.0},
                     .y = {.log = true, .min = 1.0, .max = 100.0},
@@ -418,8 +421,8 @@ static void test_a_point_stands_where_its_values_are(void)
 static void test_lines_are_clipped_at_the_area(void)
 {
     static const nd_plot_point points[] = {
-        {-1.0, 0.5, 0, 0},  {2.0, 0.5, 0, 0}, {2.0, 5.0, 0, 0},   {0.5, 5.0, 0, 0}, {0.5, -9.0, 0, 0},
-        {0.25, 0.25, 0, 0}, {NAN, 0.3, 0, 0}, {0.75, 0.75, 0, 0}, {0.8, 0.9, 0, 0}, {1e110, -1e110, 0, 0}};
+        {-1.0, 0.5, 0, 0},  {2.0, 0.5, 0, 0},          {2.0, 5.0, 0, 0},   {0.5, 5.0, 0, 0}, {0.5, -9.0, 0, 0},
+        {0.25, 0.25, 0, 0}, {NOT_A_NUMBER, 0.3, 0, 0}, {0.75, 0.75, 0, 0}, {0.8, 0.9, 0, 0}, {1e110, -1e110, 0, 0}};
     nd_plot_series series = {"s", points, 10, ND_PLOT_LINE, false};
     nd_plot plot = {.x = {.min = 0.0, .max = 1.0}, .y = {.min = 0.0, .max = 1.0}, .series = &series, .series_count = 1};
     capture c = draw(&plot);
@@ -441,8 +444,8 @@ static void test_lines_are_clipped_at_the_area(void)
 static void test_what_cannot_be_shown_is_counted(void)
 {
     static const nd_plot_point points[] = {
-        {1.0, 1.0, 0, 0},  {10.0, 9.0, 0, 0}, {0.0, 1.0, 0, 0}, {1.0, -2.0, 0, 0},
-        {NAN, 1.0, 0, 0},  {1.0, NAN, 0, 0},  {2.0, 3.0, 0, 0}, {(double)INFINITY, 1.0, 0, 0},
+        {1.0, 1.0, 0, 0},          {10.0, 9.0, 0, 0},         {0.0, 1.0, 0, 0}, {1.0, -2.0, 0, 0},
+        {NOT_A_NUMBER, 1.0, 0, 0}, {1.0, NOT_A_NUMBER, 0, 0}, {2.0, 3.0, 0, 0}, {(double)INFINITY, 1.0, 0, 0},
         {1e300, 1.0, 0, 0}};
     nd_plot_series series = {"s", points, 9, ND_PLOT_SCATTER, true};
     nd_plot plot = one_series(&series, true);
@@ -480,7 +483,7 @@ static void test_degenerate_data_give_a_picture(void)
     static const nd_plot_point same[] = {{3.0, 3.0, 3.0, 3.0}, {3.0, 3.0, 3.0, 3.0}};
     static const nd_plot_point zeros[] = {{0.0, 0.0, 0.0, 0.0}, {0.0, 0.0, 0.0, 0.0}};
     static const nd_plot_point below[] = {{-3.0, -3.0, -4.0, -2.0}, {-2.0, -1.0, -1.5, -0.5}};
-    static const nd_plot_point nothing[] = {{NAN, NAN, NAN, NAN}};
+    static const nd_plot_point nothing[] = {{NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER, NOT_A_NUMBER}};
     static const nd_plot_point huge[] = {
         {1e119, 1e-119, 1e-300, 1e308}, {-1e119, 1e119, -1e308, 1e290}, {1e-119, 1e119, 1e-120, 1e120}};
     static const nd_plot_point tiny[] = {{1e-119, 1e-119, 0.0, 0.0}, {2e-119, 3e-119, 0.0, 0.0}};
@@ -526,7 +529,7 @@ static void test_random_charts_hold(void)
             double *fields[] = {&points[i].x, &points[i].y, &points[i].low, &points[i].high};
             for (int k = 0; k < 4; k++) {
                 double unit = (double)(next_random(&state) >> 11) / 9007199254740992.0;
-                *fields[k] = next_random(&state) % 50 == 0 ? (double)NAN : scale * pow(10.0, spread * (unit - 0.5));
+                *fields[k] = next_random(&state) % 50 == 0 ? NOT_A_NUMBER : scale * pow(10.0, spread * (unit - 0.5));
                 *fields[k] *= next_random(&state) % 100 == 0 ? -1.0 : 1.0;
             }
         }
@@ -572,7 +575,7 @@ static void check_refused(const nd_plot *plot, const char *message)
 static void test_what_cannot_be_drawn_is_refused(void)
 {
     static const double bounds[][2] = {
-        {1.0, 1.0}, {2.0, 1.0}, {0.0, (double)NAN}, {0.0, (double)INFINITY}, {-1e300, 1e300}};
+        {1.0, 1.0}, {2.0, 1.0}, {0.0, NOT_A_NUMBER}, {0.0, (double)INFINITY}, {-1e300, 1e300}};
     for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) {
         nd_plot plot = {.y = {.min = bounds[i][0], .max = bounds[i][1]}};
         check_refused(&plot, "the y axis of a chart cannot go from ");
@@ -588,7 +591,7 @@ static void test_what_cannot_be_drawn_is_refused(void)
     check_refused(&diagonal, "the same unit and scale on both axes");
     diagonal = (nd_plot){.diagonal = true, .x = {.log = true}};
     check_refused(&diagonal, "the same unit and scale on both axes");
-    static const double bands[] = {-0.1, 1.0, (double)NAN};
+    static const double bands[] = {-0.1, 1.0, NOT_A_NUMBER};
     for (size_t i = 0; i < sizeof bands / sizeof bands[0]; i++) {
         nd_plot band = {.diagonal = true, .band_frac = bands[i]};
         check_refused(&band, "the band of a chart must be at least 0 and below 1");
