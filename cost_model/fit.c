@@ -416,8 +416,12 @@ static nd_status check(const nd_fit_problem *p, nd_error *err)
 nd_status nd_fit(const nd_fit_problem *problem, nd_fit_result *out, double *log_errors, double *weights, nd_error *err)
 {
     ND_TRY(check(problem, err));
-    size_t bytes = (size_t)problem->measured_count * sizeof(double);
-    fit f = {.problem = problem, .predicted = malloc(bytes), .weights = malloc(bytes), .errors = malloc(bytes)};
+    size_t count = (size_t)problem->measured_count;
+    size_t bytes = count * sizeof(double);
+    fit f = {.problem = problem,
+             .predicted = calloc(count, sizeof(double)),
+             .weights = calloc(count, sizeof(double)),
+             .errors = calloc(count, sizeof(double))};
     for (f.active_count = 0; f.active_count < problem->parameters_count; f.active_count++) {
         f.active[f.active_count] = f.active_count;
         const nd_fit_parameter *parameter = &problem->parameters[f.active_count];
@@ -425,10 +429,12 @@ nd_status nd_fit(const nd_fit_problem *problem, nd_fit_result *out, double *log_
         f.start[f.active_count] = fmin(fmax(start, parameter->min), parameter->max);
     }
     gsl_error_handler_t *handler = gsl_set_error_handler_off(); /* its default aborts the program */
-    nd_status status =
-        f.predicted == NULL || f.weights == NULL || f.errors == NULL
-            ? nd_fail(err, ND_ENOMEM, "out of memory for a fit of %lld rows", (long long)problem->measured_count)
-            : fit_until_identified(&f, out, err);
+    nd_status status = ND_ENOMEM;
+    if (f.predicted == NULL || f.weights == NULL || f.errors == NULL) {
+        (void)nd_fail(err, ND_ENOMEM, "out of memory for a fit of %lld rows", (long long)problem->measured_count);
+    } else {
+        status = fit_until_identified(&f, out, err);
+    }
     (void)gsl_set_error_handler(handler);
     if (status == ND_OK) {
         if (log_errors != NULL) {

@@ -6,7 +6,7 @@
 #include "reports/format.h"
 #include "reports/plot_internal.h"
 
-static const double shown_max = 1e290; /* ranges and pads of it do not overflow */
+static const double shown_max = 1e120; /* ratios and pads of it do not overflow */
 static const double pad = 0.05;        /* of the range, free at both ends */
 
 enum { LABEL_GAP_PX = 14, LINE_GAP_PX = 32 };
@@ -67,8 +67,10 @@ typedef struct unit_step {
     const char *suffix;
 } unit_step;
 
-static const unit_step number_steps[] = {{1e12, 1e12, " T"}, {1e9, 1e9, " B"}, {1e6, 1e6, " M"}, {0.0, 1.0, ""}};
-static const unit_step rate_steps[] = {{1e12, 1e12, " T/s"}, {1e9, 1e9, " B/s"}, {1e6, 1e6, " M/s"}, {0.0, 1.0, "/s"}};
+static const unit_step number_steps[] = {
+    {1e18, 1.0, ""}, {1e12, 1e12, " T"}, {1e9, 1e9, " B"}, {1e6, 1e6, " M"}, {0.0, 1.0, ""}};
+static const unit_step rate_steps[] = {
+    {1e18, 1.0, "/s"}, {1e12, 1e12, " T/s"}, {1e9, 1e9, " B/s"}, {1e6, 1e6, " M/s"}, {0.0, 1.0, "/s"}};
 static const unit_step byte_steps[] = {{1048576.0 * ND_GIB, 1048576.0 * ND_GIB, " PiB"},
                                        {1024.0 * ND_GIB, 1024.0 * ND_GIB, " TiB"},
                                        {ND_GIB, ND_GIB, " GiB"},
@@ -116,8 +118,8 @@ static bool has_wide_range(const nd_plot_scale *scale)
 /* `spacing`: to the next tick, which says how many digits a label needs. */
 static bool add_tick(nd_plot_scale *scale, double value, double spacing)
 {
-    if (value < scale->min * (1.0 - 1e-12) - 1e-12 * fabs(scale->max) ||
-        value > scale->max + 1e-12 * fabs(scale->max)) {
+    double slack = 1e-9 * (has_wide_range(scale) ? value : fmin(spacing, scale->max - scale->min));
+    if (value < scale->min - slack || value > scale->max + slack) {
         return true;
     }
     if (scale->ticks_count == ND_PLOT_TICKS_MAX) {
@@ -147,7 +149,8 @@ static bool linear_ticks(nd_plot_scale *scale, int level)
                       ? step_for(scale, fmax(fabs(scale->min), fabs(scale->max))).size
                       : 1.0;
     double finest = (scale->max - scale->min) / unit / ND_PLOT_TICKS_MAX;
-    double step = unit * pow(10.0, floor(log10(finest)) + level / 3) * mantissas[level % 3];
+    int decade = level / 3;
+    double step = unit * pow(10.0, floor(log10(finest)) + decade) * mantissas[level % 3];
     if (step < unit * finest || (scale->unit == ND_PLOT_WHOLE && step < 0.999)) {
         return false; /* too many, or between whole numbers: the next level */
     }
@@ -160,22 +163,25 @@ static bool linear_ticks(nd_plot_scale *scale, int level)
     return true;
 }
 
-/* Candidates of a logarithmic axis: 1-2-5, then 1-3, then every decade, every second one and so on; powers of two for
- * bytes. */
+/* Candidates of a logarithmic axis: 1-2-5, then 1-3, then every decade, every second one and so on; for bytes powers of
+ * two. */
 static bool log_ticks(nd_plot_scale *scale, int level)
 {
     static const double all[] = {1.0, 2.0, 5.0};
     static const double some[] = {1.0, 3.0};
+    static const double strides[] = {1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 30.0, 50.0, 100.0, 200.0, 300.0};
+    enum { STRIDES = sizeof strides / sizeof strides[0] };
     bool binary = scale->unit == ND_PLOT_BYTES;
     double base = binary ? 2.0 : 10.0;
     const double *mantissas = level == 0 ? all : some;
     int count = binary || level > 1 ? 1 : level == 0 ? 3 : 2;
-    double stride = binary ? level + 1 : level < 2 ? 1.0 : level - 1;
+    int sparse = binary ? level : level < 2 ? 0 : level - 2;
+    double stride = strides[sparse < STRIDES ? sparse : STRIDES - 1];
     double first = floor(log(scale->min) / log(base) / stride + 1e-9) * stride;
     double last = log(scale->max) / log(base) + 1e-9;
-    for (double power = first; power <= last; power += stride) {
+    for (int step = 0; first + step * stride <= last; step++) {
         for (int i = 0; i < count; i++) {
-            double value = pow(base, power) * mantissas[i];
+            double value = pow(base, first + step * stride) * mantissas[i];
             if ((scale->unit == ND_PLOT_WHOLE && value < 0.999) || add_tick(scale, value, value)) {
                 continue;
             }
@@ -201,7 +207,7 @@ static bool keep_apart(const nd_plot_scale *scale, bool along)
 
 void nd_plot_scale_ticks(nd_plot_scale *scale, bool along)
 {
-    enum { LEVELS_MAX = 400 }; /* of decades: beyond the 580 that an axis can have, two ticks at most are left */
+    enum { LEVELS_MAX = 60 }; /* twenty decades of steps, or more strides than there are: hardly a tick is left */
     bool wide = has_wide_range(scale);
     for (int level = 0; level < LEVELS_MAX; level++) {
         scale->ticks_count = 0;

@@ -73,9 +73,7 @@ static void test_quotes_hold_commas_quotes_and_line_breaks(void)
 static void test_lines_may_end_in_crlf_and_files_without_newline(void)
 {
     static const char *const texts[] = {"a,b\n1,2\n3,4", "a,b\r\n1,2\r\n3,4\r\n", "a,b\r\n1,2\r\n3,4\r",
-                                        "\"a\",\"b\"\r\n\"1\",\"2\"\r\n\"3\",\"4\"",
-                                        "\xEF\xBB\xBF"
-                                        "a,b\n1,2\n3,4\n"};
+                                        "\"a\",\"b\"\r\n\"1\",\"2\"\r\n\"3\",\"4\"", "\xEF\xBB\xBF\x61,b\n1,2\n3,4\n"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         nd_csv *csv = must_parse(texts[i]);
         CU_ASSERT_EQUAL(nd_csv_columns(csv), 2);
@@ -403,8 +401,7 @@ static void test_damaged_tables_are_read_or_refused(void)
 {
     static const char *const tables[] = {
         "id,gpus,step_s,note\nA,8,1.5,\"x, \"\"y\"\"\"\nB,16,,\n\nC,32,0.7,\"two\nlines\"\n",
-        "\xEF\xBB\xBF"
-        "a,b\r\n1,2\r\n3\r\n\"4\",\"5\"\r\n",
+        "\xEF\xBB\xBF\x61,b\r\n1,2\r\n3\r\n\"4\",\"5\"\r\n",
         "\"a\",\"b\"\n\"\",\"\"\n,\n",
     };
     uint64_t state = UINT64_C(0xA0761D6478BD642F);
