@@ -8,7 +8,7 @@
 #include "reports/calibration_report.h"
 
 static const nd_option_id calibrate_options[] = {
-    ND_OPTION_FROM_RUNS, ND_OPTION_GPU,  ND_OPTION_STACK, ND_OPTION_BARE_PRIORS,
+    ND_OPTION_FROM_RUNS, ND_OPTION_GPU,  ND_OPTION_STACK, ND_OPTION_BARE_PRIORS, ND_OPTION_SKIP_LEFT_OUT,
     ND_OPTION_OUTPUT,    ND_OPTION_JSON, ND_OPTION_QUIET, ND_OPTION_HELP,
 };
 
@@ -75,6 +75,7 @@ static nd_status run_calibrate(const nd_options *options, int *exit_status, nd_e
         .csv = csv,
         .gpu = options->value[ND_OPTION_GPU],
         .stack = options->value[ND_OPTION_STACK],
+        .skip_left_out = nd_options_has(options, ND_OPTION_SKIP_LEFT_OUT),
         .start = nd_options_has(options, ND_OPTION_BARE_PRIORS) ? NULL : &shipped,
     };
     nd_status status = nd_calibrate_from_runs(&request, &result, err);

@@ -29,6 +29,7 @@ static const option_row option_table[ND_OPTION_COUNT] = {
     [ND_OPTION_FROM_RUNS] = {"--from-runs", 0, "FILE.csv", "measured runs to fit to"},
     [ND_OPTION_GPU] = {"--gpu", 0, "G", "only runs on this GPU"},
     [ND_OPTION_BARE_PRIORS] = {"--bare-priors", 0, NULL, "start from micro-benchmarks, not from the built-in fit"},
+    [ND_OPTION_SKIP_LEFT_OUT] = {"--skip-left-out", 0, NULL, "do not fit again without each source (minutes)"},
     [ND_OPTION_OUTPUT] = {"--output", 'o', "PATH", "where to write"},
     [ND_OPTION_ANCHOR] = {"--anchor", 0, "step_s=S[,L]", "a measured step (of layout L) to scale by"},
     [ND_OPTION_TOP] = {"--top", 0, "N", "plans to show (10; 100 with --json, --csv)"},

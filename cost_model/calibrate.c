@@ -212,7 +212,7 @@ static nd_status fit_all(calibration_work *work, const nd_calibrate_request *req
             work->runs[i].parameter_log_sd = parameter_log_sd(&out->fitted, work->runs[i].entry);
         }
     }
-    bool enough = work->sources_count >= SOURCES_MIN;
+    bool enough = work->sources_count >= SOURCES_MIN && !request->skip_left_out;
     for (int32_t s = 0; status == ND_OK && enough && s < work->sources_count; s++) {
         status = leave_out(work, request, work->sources[s], err);
     }

@@ -10,6 +10,7 @@ typedef struct nd_calibrate_request {
     const nd_csv *csv;      /* columns of measured_run.h */
     const char *gpu;        /* only runs of this GPU's calibration, or NULL */
     const char *stack;      /* only runs of this stack, or NULL */
+    bool skip_left_out;     /* do not leave sources out: minutes less, and the form's error stays unknown */
     const nd_fitted *start; /* where priors come from: fitted before, or NULL for those of micro-benchmarks alone */
 } nd_calibrate_request;
 

@@ -67,8 +67,8 @@ static void print_errors(FILE *stream, const nd_calibration_result *result, cons
                         fitted->runs, median_error(result, false), fitted->reduced_chi2, fitted->rcond);
     if (result->sources == 0) {
         nd_report_paragraph(stream, style, 0, 2,
-                            "Fewer than three sources: none could be left out to measure the model's own error, so "
-                            "intervals keep the built-in one.");
+                            "No source was left out to measure the model's own error (that takes three), so intervals "
+                            "keep the built-in one.");
         return;
     }
     nd_report_paragraph(stream, style, 0, 2,
