@@ -142,6 +142,7 @@ static nd_status read_memory_figures(nd_json root, nd_stack *stack, nd_error *er
     bool full = false;
     ND_TRY(nd_json_opt_bool(root, "fsdp", &stack->fsdp, err));
     ND_TRY(nd_json_opt_bool(root, "dummy_wgrad", &stack->dummy_wgrad, err));
+    ND_TRY(nd_json_opt_bool(root, "fp8_saved_inputs", &stack->style.fp8_saved_inputs, err));
     ND_TRY(nd_json_opt_bool(root, "load_full_model", &full, err));
     stack->load_full_model = full ? 1.0 : 0.0;
     ND_TRY(read_figure(root, "master_bytes", 0.0, 8.0, &stack->master_bytes, err));

@@ -179,6 +179,12 @@ void nd_builder_tp_leave(nd_block_builder *builder)
     }
 }
 
+double nd_builder_input_bytes(const nd_block_builder *builder)
+{
+    bool fp8 = builder->style->fp8_saved_inputs && builder->train->precision == ND_DTYPE_FP8;
+    return fp8 ? 1.0 : builder->element_bytes;
+}
+
 void nd_builder_keep(nd_block_builder *builder, double bytes, double selective_frac)
 {
     if (builder->pass != ND_PASS_FORWARD || builder->list->count == 0 || builder->recompute == ND_RECOMPUTE_FULL) {

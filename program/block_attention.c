@@ -205,5 +205,11 @@ void nd_builder_attention(nd_block_builder *builder)
                                             .groups = 1,
                                             .per_op_recompute_frac = 1.0,
                                             .fp8 = true});
+    if (nd_builder_input_bytes(builder) < builder->element_bytes) {
+        /* its own copy: attention keeps the 16-bit output for itself */
+        double elements =
+            (double)builder->tokens * (double)(nd_block_heads(model, builder->layout) * nd_model_v_dim(model));
+        nd_builder_keep(builder, elements * nd_builder_input_bytes(builder), 0.0);
+    }
     nd_builder_tp_leave(builder);
 }

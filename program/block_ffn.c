@@ -48,7 +48,8 @@ static void mlp(nd_block_builder *builder, int64_t rows, int64_t inner, int64_t 
     nd_builder_elementwise(builder, "activation", bytes, traffic.activation_kernels);
     /* the product, and in eager code the activated gate beside it */
     bool keeps_gate = gated(model) && !builder->style->fused_elementwise;
-    nd_builder_keep(builder, (keeps_gate ? 2.0 : 1.0) * columns * builder->element_bytes, 0.0);
+    nd_builder_keep(builder, columns * nd_builder_input_bytes(builder), 0.0);
+    nd_builder_keep(builder, keeps_gate ? columns * builder->element_bytes : 0.0, 0.0);
     nd_builder_matrix(builder, &(nd_matrix){.name = routed ? "expert_down" : "ffn_down",
                                             .rows = rows,
                                             .out = model->hidden,

@@ -41,6 +41,8 @@ nd_op *nd_builder_collective(nd_block_builder *builder, const char *name, nd_col
 /** Tensor-parallel collective on entering (column-parallel) or leaving (row-parallel) a divided pair. */
 void nd_builder_tp_enter(nd_block_builder *builder);
 void nd_builder_tp_leave(nd_block_builder *builder);
+/** Bytes of one element of a matrix input that is kept for the weight gradient. */
+double nd_builder_input_bytes(const nd_block_builder *builder);
 /** Add bytes to what the last op saves for the backward pass (forward pass only). `selective_frac` of it stays
  * under per-op selective checkpointing; core-attention selective keeps everything but what says so. */
 void nd_builder_keep(nd_block_builder *builder, double bytes, double selective_frac);

@@ -34,7 +34,8 @@ void nd_builder_residual(nd_block_builder *builder)
     double passes = traffic.residual + (extra_norms > 0.0 ? extra_norms * traffic.extra_norm : 0.0);
     nd_builder_elementwise(builder, "norm, residual", passes * elements * builder->element_bytes, traffic.kernels);
     /* input and output of the norm; per-op selective checkpointing keeps the input only */
-    nd_builder_keep(builder, 2.0 * elements * builder->element_bytes, 0.5);
+    nd_builder_keep(builder, elements * builder->element_bytes, 1.0);
+    nd_builder_keep(builder, elements * nd_builder_input_bytes(builder), 0.0);
     if (!builder->style->fused_elementwise && builder->model->norm == ND_NORM_RMS) {
         /* eager RMSNorm keeps the input in fp32 and, unless its weight is frozen, the normalised value */
         double normalised = builder->train->lora_rank > 0 ? 0.0 : builder->element_bytes;

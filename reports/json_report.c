@@ -41,6 +41,7 @@ static void put_memory(nd_json_writer *json, const nd_memory_breakdown *memory)
     nd_json_put_double(json, "capacity_bytes", memory->capacity_bytes);
     nd_json_put_double(json, "host_bytes", memory->host_bytes);
     nd_json_put_double(json, "host_load_bytes", memory->host_load_bytes);
+    nd_json_put_double(json, "load_whole_bytes", memory->load_whole_bytes);
     nd_json_key(json, "phase_bytes");
     nd_json_begin_object(json);
     for (int phase = 0; phase < ND_PHASE_COUNT; phase++) {

@@ -108,6 +108,20 @@ static void test_eager_norms_and_gates_keep_more(void)
     ND_ASSERT_REL(kept_eager, kept_fused, 1e-12);
 }
 
+static void test_fp8_of_transformer_engine_keeps_inputs_in_one_byte(void)
+{
+    fixture fp8 = megatron;
+    fp8.train.precision = ND_DTYPE_FP8;
+    fp8.context.train = &fp8.train;
+    nd_layout layout = nd_layout_single();
+    double narrow = nd_block_saved_bytes(&fp8.model, &layout, &fp8.train, &fp8.stack.style, 0, ND_RECOMPUTE_NONE);
+    double wide = nd_block_saved_bytes(&fp8.model, &layout, &megatron.train, &fp8.stack.style, 0, ND_RECOMPUTE_NONE);
+    /* two norm outputs and the activation's lose a byte, the output projection's own copy gains one */
+    ND_ASSERT_REL(wide - narrow, 8192.0 * (2.0 * 4096.0 + 14336.0 - 4096.0), 1e-12);
+    double torchao = nd_block_saved_bytes(&fp8.model, &layout, &fp8.train, &compiled.stack.style, 0, ND_RECOMPUTE_NONE);
+    ND_ASSERT_REL(torchao, wide, 1e-12);
+}
+
 /* Stacks with measured rows have the interval of those rows, others one that grows with what is not state. */
 static void test_the_interval_widens_with_what_is_uncertain(void)
 {
@@ -144,6 +158,7 @@ int main(void)
         ND_TEST(test_deepspeed_converts_gradients_in_the_optimizer_step),
         ND_TEST(test_pytorch_pipelines_keep_what_crosses_stages),
         ND_TEST(test_eager_norms_and_gates_keep_more),
+        ND_TEST(test_fp8_of_transformer_engine_keeps_inputs_in_one_byte),
         ND_TEST(test_the_interval_widens_with_what_is_uncertain),
         ND_TEST(test_a_model_that_cannot_be_loaded_whole_is_borderline_under_fsdp1),
         {NULL, NULL},
