@@ -62,7 +62,8 @@ typedef struct nd_calibration {
  * (out->gpu then names another GPU). */
 nd_status nd_calibration_for_gpu(const nd_gpu_spec *gpu, nd_calibration *out, nd_error *err) ND_NODISCARD;
 
-/** The calibration that stands for a GPU's architecture, whether or not the GPU has one of its own: "h100" for all Hopper. */
+/** The calibration that stands for a GPU's architecture, whether or not the GPU has one of its own: "h100" for all
+ * Hopper. */
 const char *nd_calibration_family(const nd_gpu_spec *gpu);
 
 /** Place of a scalar constant by its JSON key ("gemm_frac"), or NULL. */
