@@ -78,6 +78,7 @@ static const constant constants[] = {
     CONSTANT(flash2_head_dim64_frac, 0.05, 1.5),
     CONSTANT(wide_head_bwd_frac, 0.05, 1.5),
     CONSTANT(hbm_frac, 0.01, 1.2),
+    CONSTANT(link_frac, 0.1, 1.5),
     CONSTANT(network_frac, 0.01, 1.5),
     CONSTANT(contention_frac, 0.0, 2.0),
     CONSTANT(straggler_frac, 0.0, 0.5),

@@ -49,6 +49,7 @@ typedef struct nd_calibration {
     double flash2_head_dim64_frac; /* the same, older kernels */
     double wide_head_bwd_frac;     /* head size above 128 against 128, backward */
     double hbm_frac;               /* epsilon_h: part of the HBM rate that element-wise kernels reach */
+    double link_frac;              /* fast links in a training step against a benchmark that has the GPU to itself */
     double network_frac;           /* part of the NIC rate that collectives reach, times the tier's own efficiency */
     double contention_frac;        /* chi: slowdown of compute per hidden communication second */
     double straggler_frac;         /* sigma: loss per doubling of the nodes */
@@ -62,7 +63,8 @@ typedef struct nd_calibration {
  * (out->gpu then names another GPU). */
 nd_status nd_calibration_for_gpu(const nd_gpu_spec *gpu, nd_calibration *out, nd_error *err) ND_NODISCARD;
 
-/** The calibration that stands for a GPU's architecture, whether or not the GPU has one of its own: "h100" for all Hopper. */
+/** The calibration that stands for a GPU's architecture, whether or not the GPU has one of its own: "h100" for all
+ * Hopper. */
 const char *nd_calibration_family(const nd_gpu_spec *gpu);
 
 /** Place of a scalar constant by its JSON key ("gemm_frac"), or NULL. */

@@ -15,7 +15,8 @@ int64_t nd_collective_errors(const nd_collective_data *data, const double *secon
                              const void *user, double *median, double *p90)
 {
     int64_t count = 0;
-    *median = *p90 = NAN;
+    *median = nan("");
+    *p90 = nan("");
     double *errors = malloc((size_t)data->points_count * sizeof *errors);
     if (errors == NULL) {
         return 0;

@@ -308,7 +308,7 @@ static void place_operation(const nd_cluster_spec *cluster, const nd_calibration
         return; /* nothing to send */
     }
     p->inner_bytes_per_s[collective] =
-        inner_rate(&cluster->tiers[0], &calibration->collective[collective], collective, p);
+        calibration->link_frac * inner_rate(&cluster->tiers[0], &calibration->collective[collective], collective, p);
     cost->seconds_per_byte = collective == ND_ALL_TO_ALL
                                  ? all_to_all_s_per_byte(p, top)
                                  : nd_collective_factor(collective, p->ranks) / bus_rate(p, top, collective);

@@ -23,6 +23,7 @@ static const adjustable adjustables[] = {
     {false, "gemm_frac", 0.12, 0.2, 1.0}, {false, "attention_frac", 0.20, 0.1, 0.95},
     {false, "hbm_frac", 0.15, 0.3, 0.98}, {false, "contention_frac", 0.5, 0.05, 1.5},
     {false, "fp8_frac", 0.15, 0.3, 1.2},  {false, "grouped_frac", 0.2, 0.2, 1.2},
+    {false, "link_frac", 0.20, 0.3, 1.05}, {false, "network_frac", 0.15, 0.3, 1.05},
     {true, "gemm_frac", 0.08, 0.5, 1.3},  {true, "attention_frac", 0.20, 0.2, 1.5},
     {true, "launch_s", 0.7, 1e-7, 2e-4},
 };

@@ -43,8 +43,8 @@ typedef struct report {
 
 static void print_pair(const report *r, const double *seconds, selection s, const bool *covered)
 {
-    double median = NAN;
-    double p90 = NAN;
+    double median = nan("");
+    double p90 = nan("");
     s.covered = covered;
     int64_t count = nd_collective_errors(r->data, seconds, selected, &s, &median, &p90);
     if (count > 0) {
@@ -56,8 +56,8 @@ static void print_pair(const report *r, const double *seconds, selection s, cons
 
 static void print_line(const report *r, const char *name, selection s)
 {
-    double median = NAN;
-    double p90 = NAN;
+    double median = nan("");
+    double p90 = nan("");
     s.model = r->model;
     s.covered = NULL;
     int64_t count = nd_collective_errors(r->data, r->shipped, selected, &s, &median, &p90);
@@ -137,8 +137,8 @@ static void print_series_median(const report *r)
     for (int32_t i = 0; i < r->data->series_count; i++) {
         const double *seconds[3] = {r->shipped, r->fitted, r->left_out};
         for (int k = 0; k < 3; k++) {
-            double median = NAN;
-            double p90 = NAN;
+            double median = nan("");
+            double p90 = nan("");
             selection one = {r->model, NULL, -1, -1, -1, i, -1, 0.0};
             (void)nd_collective_errors(r->data, seconds[k], selected, &one, &median, &p90);
             sum[k] += median;

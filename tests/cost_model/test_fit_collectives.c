@@ -313,8 +313,8 @@ static void test_a_system_is_predicted_from_the_others(void)
 {
     static nd_collective_model truth;
     nd_error err = {.message = ""};
-    double median = NAN;
-    double p90 = NAN;
+    double median = nan("");
+    double p90 = nan("");
     table t = {NULL, 0, 0};
     append(&t, header);
     append_node(&t, "8xA100", "a");
@@ -366,8 +366,8 @@ static void test_shipped_measurements_are_met(void)
 {
     static nd_collective_model shipped;
     nd_error err = {.message = ""};
-    double median = NAN;
-    double p90 = NAN;
+    double median = nan("");
+    double p90 = nan("");
     nd_collective_data *data = read_shipped();
     ND_ASSERT_OK(nd_collective_model_shipped(data, &shipped, &err));
     double *seconds = calloc((size_t)data->points_count, sizeof *seconds);
