@@ -20,11 +20,11 @@ typedef struct adjustable {
 } adjustable;
 
 static const adjustable adjustables[] = {
-    {false, "gemm_frac", 0.12, 0.2, 1.0}, {false, "attention_frac", 0.20, 0.1, 0.95},
-    {false, "hbm_frac", 0.15, 0.3, 0.98}, {false, "contention_frac", 0.5, 0.05, 1.5},
-    {false, "fp8_frac", 0.15, 0.3, 1.2},  {false, "grouped_frac", 0.2, 0.2, 1.2},
+    {false, "gemm_frac", 0.12, 0.2, 1.0},  {false, "attention_frac", 0.20, 0.1, 0.95},
+    {false, "hbm_frac", 0.15, 0.3, 0.98},  {false, "contention_frac", 0.5, 0.05, 1.5},
+    {false, "fp8_frac", 0.15, 0.3, 1.2},   {false, "grouped_frac", 0.2, 0.2, 1.2},
     {false, "link_frac", 0.20, 0.3, 1.05}, {false, "network_frac", 0.15, 0.3, 1.05},
-    {true, "gemm_frac", 0.08, 0.5, 1.3},  {true, "attention_frac", 0.20, 0.2, 1.5},
+    {true, "gemm_frac", 0.08, 0.5, 1.3},   {true, "attention_frac", 0.20, 0.2, 1.5},
     {true, "launch_s", 0.7, 1e-7, 2e-4},
 };
 enum { ADJUSTABLE_COUNT = sizeof adjustables / sizeof adjustables[0] };
@@ -190,8 +190,13 @@ static int64_t rows_of_source(const nd_run_set *set, const nd_fit_selection *sel
 
 static double scatter_of(const nd_run_set *set, const nd_fit_selection *selection, const nd_measured_run *run)
 {
+    int64_t all = 0;
+    for (int64_t i = 0; i < set->count; i++) {
+        all += is_selected(set, &set->entries[i], selection);
+    }
     double rows = (double)rows_of_source(set, selection, run->source);
-    double crowded = fmax(1.0, rows / independent_runs);
+    /* alone, a source's shared unknowns are just what is asked for */
+    double crowded = rows < (double)all ? fmax(1.0, rows / independent_runs) : 1.0;
     return (nd_measured_is_hard(run) ? hard_log_sd : dense_log_sd) * sqrt(crowded);
 }
 

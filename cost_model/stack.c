@@ -132,6 +132,7 @@ static nd_status read_time_figures(nd_json root, nd_stack *stack, nd_error *err)
     ND_TRY(read_figure(root, "grad_reduce_bytes", 1.0, 8.0, &stack->grad_reduce_bytes, err));
     ND_TRY(read_figure(root, "tp_overlap_frac", 0.0, 1.0, &stack->tp_overlap_frac, err));
     ND_TRY(read_figure(root, "optimizer_traffic_bytes", 1.0, 256.0, &stack->optimizer_traffic_bytes, err));
+    ND_TRY(read_optional_figure(root, "send_host_s", 0.0, 1.0, &stack->send_host_s, err));
     ND_TRY(read_optional_figure(root, "accumulate_bytes", 0.0, 64.0, &stack->accumulate_bytes, err));
     ND_TRY(read_figure(root, "host_s", 0.0, 10.0, &stack->host_s, err));
     return read_figure(root, "launch_s", 0.0, 1e-3, &stack->launch_s, err);

@@ -35,6 +35,7 @@ typedef struct nd_stack {
     bool overlaps_pp;
     double accumulate_bytes;        /* HBM bytes per parameter to add a micro-batch's whole gradients to the others' */
     double optimizer_traffic_bytes; /* HBM bytes per updated parameter */
+    double send_host_s;             /* host time of one transfer between stages, synchronisation included */
     double host_s;                  /* per step: launches, logging, data */
     double launch_s;                /* host time of one kernel launch; 0 when hidden by graphs */
     /* memory */

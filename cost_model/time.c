@@ -108,6 +108,7 @@ typedef struct pipeline {
     int64_t counts[ND_LAYER_KINDS_MAX]; /* of the busiest stage */
     double sum_s;                       /* of all stages, one micro-batch */
     double send_s;                      /* one transfer between stages */
+    double send_host_s;                 /* host time of it that nothing hides */
 } pipeline;
 
 static double send_s(const nd_cost_context *context, const nd_layout *layout)
@@ -137,6 +138,7 @@ static pipeline fill_pipeline(const nd_cost_context *context, const nd_layout *l
         }
     }
     p.send_s = send_s(context, layout);
+    p.send_host_s = layout->size[ND_AXIS_PP] > 1 ? context->stack->send_host_s : 0.0;
     return p;
 }
 
@@ -153,7 +155,7 @@ static double bubble_s(const nd_layout *layout, const pipeline *p)
     if (layout->schedule == ND_SCHEDULE_ZERO_BUBBLE) {
         bubble = fmax(0.0, others - 2.0 * (pp - 1.0) * p->busiest.weight_gradient_s);
     }
-    return bubble + 2.0 * (pp - 1.0) * p->send_s;
+    return bubble + 2.0 * (pp - 1.0) * (p->send_s + p->send_host_s);
 }
 
 static double host_link_bytes_per_s(const nd_cluster_spec *cluster)
@@ -218,17 +220,18 @@ static double offload_exposed_s(const nd_cost_context *context, const nd_layout 
     return micro_batches * fmax(0.0, bytes / link - stage_total(&p->busiest));
 }
 
-/* Host launches that the GPU does not hide: a micro-batch takes as long as the slower of the two, and a little longer
- * when they are close, since either waits for the other now and then (a p-norm; smooth, so that fits see the host
- * coming). */
-static const double launch_norm = 6.0;
+/* Host launches that the GPU does not hide. One direction may wait for the host while the other does not, and some
+ * kernels of a layer are longer than their launch while others are shorter, so the slower of the two does not win all
+ * at once: a p-norm. p = 3 fits vTrain's one-node steps, where layers go from host to GPU bound (VIA-Research/vTrain).
+ */
+static const double launch_norm = 3.0;
 
 static double launch_bound_s(const nd_cost_context *context, const nd_layout *layout, const pipeline *p)
 {
     double gpu_s = stage_total(&p->busiest);
     double ratio = p->busiest.launches * context->stack->launch_s / gpu_s;
-    if (ratio < 0.3) {
-        return 0.0; /* less than a thousandth */
+    if (ratio < 0.1) {
+        return 0.0; /* less than a thousandth of the micro-batch */
     }
     return (double)layout->grad_accum * gpu_s * (pow(1.0 + pow(ratio, launch_norm), 1.0 / launch_norm) - 1.0);
 }
@@ -281,7 +284,8 @@ void nd_estimate_time(const nd_cost_context *context, const nd_layout *layout, c
     double m = (double)layout->grad_accum;
     spread_busiest(layout, &p, out);
     double visible = nd_stage_send_visible_frac(context);
-    out->exposed_pp_s = m * 2.0 * p.send_s * (double)layout->vpp * visible;
+    /* a chunk receives and sends, forward and backward */
+    out->exposed_pp_s = m * (double)layout->vpp * (2.0 * p.send_s * visible + 4.0 * p.send_host_s);
     out->bubble_s = bubble_s(layout, &p);
 
     nd_dp_cost dp = nd_dp_cost_of_stage(context, layout, prices, p.busiest_stage, p.counts);

@@ -191,11 +191,11 @@ static void test_layers_shorter_than_their_launches_wait_for_the_host(void)
     double gpu_s = without.compute_s / 2.0; /* of one of the two micro-batches */
     double ratio = launches * 6e-6 / gpu_s;
     CU_ASSERT_TRUE(ratio > 1.0);
-    ND_ASSERT_REL(with.host_s - without.host_s, 2.0 * gpu_s * (pow(1.0 + pow(ratio, 6.0), 1.0 / 6.0) - 1.0), 1e-9);
+    ND_ASSERT_REL(with.host_s - without.host_s, 2.0 * gpu_s * (pow(1.0 + pow(ratio, 3.0), 1.0 / 3.0) - 1.0), 1e-9);
     /* far in the host's hands, the step is as long as its launches */
     f.stack.launch_s = 60e-6;
     nd_time_breakdown slow = fixture_estimate(&f, "dp_shard=8,sharding=zero3").time;
-    ND_ASSERT_REL(slow.host_s - without.host_s, 2.0 * (launches * 60e-6 - gpu_s), 1e-3);
+    ND_ASSERT_REL(slow.host_s - without.host_s, 2.0 * (launches * 60e-6 - gpu_s), 0.02);
 }
 
 static void test_long_layers_hide_their_launches(void)
