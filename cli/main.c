@@ -109,7 +109,7 @@ static nd_status dispatch(int argc, char *const *argv, int *exit_status, nd_erro
 {
     if (argc < 2) {
         return nd_fail(err, ND_EINVAL,
-                       "a command is missing: suggest, estimate, list or validate; `ndplan --help` shows more");
+                       "a command is missing: suggest, estimate, calibrate, list or validate; `ndplan --help` shows more");
     }
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
