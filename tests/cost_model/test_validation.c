@@ -291,7 +291,7 @@ static nd_run_set *three_sources(double error_of_c)
     char text[4096] = "";
     (void)snprintf(text, sizeof text, "%s", header);
     for (int i = 0; i < 9; i++) {
-        char id[8];
+        char id[16];
         (void)snprintf(id, sizeof id, "%c-%d", 'A' + i / 3, i);
         add_run(text, sizeof text, id, 1 << i % 3, 1, "bf16", "", "A");
     }
