@@ -159,10 +159,11 @@ static void table_of(const nd_run_fit *fit, const nd_fitted *form, nd_fitted *ou
     out->hard_form_log_sd = form->hard_form_log_sd;
 }
 
-static nd_status hold_out(nd_run_set *set, const char *source, const nd_fitted *form, nd_validation *validation,
-                          nd_error *err)
+/* Predict the runs of `source` from the others; `whole` is the fit to all runs, near which the answer lies. */
+static nd_status hold_out(nd_run_set *set, const char *source, const nd_run_fit *whole, const nd_fitted *form,
+                          nd_validation *validation, nd_error *err)
 {
-    nd_fit_selection selection = {.without_source = source};
+    nd_fit_selection selection = {.without_source = source, .near = whole};
     nd_run_fit fit;
     nd_fitted table;
     ND_TRY(nd_fit_runs(set, &selection, &fit, err));
@@ -182,13 +183,19 @@ nd_status nd_validation_leave_one_out(nd_run_set *set, const nd_fitted *form, nd
 {
     nd_validation validation = {0};
     saved_set saved = {0};
+    const nd_fit_selection all = {.without_source = NULL};
+    nd_run_fit whole;
     ND_TRY(need_two_sources(set, err));
     ND_TRY(nd_validation_create(set, &validation, err));
     nd_status status = save(set, &saved, err);
+    if (status == ND_OK) {
+        status = nd_fit_runs(set, &all, &whole, err);
+        restore(set, &saved);
+    }
     for (int64_t i = 0; i < set->count && status == ND_OK; i++) {
         const char *source = set->entries[i].run.source;
         if (is_first_of_source(set, i) && can_be_fitted(set, source)) { /* without, its rows are not scored anyway */
-            status = hold_out(set, source, form, &validation, err);
+            status = hold_out(set, source, &whole, form, &validation, err);
             restore(set, &saved);
         }
     }

@@ -330,10 +330,11 @@ static void test_a_source_is_predicted_from_the_others_alone(void)
     nd_run_set_free(set);
     set = three_sources(-0.3);
     nd_validation other = leave_one_out(set);
-    for (int i = 6; i < 9; i++) { /* what C measured does not matter for its own predictions */
-        CU_ASSERT_EQUAL(other.rows[i].predicted_s, same.rows[i].predicted_s);
+    for (int i = 6; i < 9;
+         i++) { /* what C measured does not matter for its own predictions, but for where fits begin */
+        ND_ASSERT_REL(other.rows[i].predicted_s, same.rows[i].predicted_s, 1e-3);
     }
-    CU_ASSERT_NOT_EQUAL(other.rows[0].predicted_s, same.rows[0].predicted_s);
+    CU_ASSERT_TRUE(fabs(other.rows[0].predicted_s / same.rows[0].predicted_s - 1.0) > 0.02);
     nd_validation_free(&same);
     nd_validation_free(&other);
     nd_run_set_free(set);
