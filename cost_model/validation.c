@@ -1,5 +1,6 @@
 #include "cost_model/validation.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,7 @@ static nd_status save(const nd_run_set *set, saved_set *out, nd_error *err)
 
 static void restore(nd_run_set *set, const saved_set *saved)
 {
+    assert(saved->calibrations != NULL && saved->entries != NULL);
     memcpy(set->calibrations, saved->calibrations, (size_t)set->calibrations_count * sizeof(nd_calibration));
     for (int64_t i = 0; i < set->count; i++) {
         set->entries[i].run.stack = saved->entries[i].stack;
@@ -163,6 +165,7 @@ static void table_of(const nd_run_fit *fit, const nd_fitted *form, nd_fitted *ou
 static nd_status hold_out(nd_run_set *set, const char *source, const nd_run_fit *whole, const nd_fitted *form,
                           nd_validation *validation, nd_error *err)
 {
+    assert(validation->rows != NULL);
     nd_fit_selection selection = {.without_source = source, .near = whole};
     nd_run_fit fit;
     nd_fitted table;
@@ -179,25 +182,32 @@ static nd_status hold_out(nd_run_set *set, const char *source, const nd_run_fit 
     return ND_OK;
 }
 
+static nd_status hold_all_out(nd_run_set *set, const saved_set *saved, const nd_fitted *form, nd_validation *validation,
+                              nd_error *err)
+{
+    const nd_fit_selection all = {.without_source = NULL};
+    nd_run_fit whole;
+    nd_status status = nd_fit_runs(set, &all, &whole, err);
+    restore(set, saved);
+    for (int64_t i = 0; i < set->count && status == ND_OK; i++) {
+        const char *source = set->entries[i].run.source;
+        if (is_first_of_source(set, i) && can_be_fitted(set, source)) { /* without, its rows are not scored anyway */
+            status = hold_out(set, source, &whole, form, validation, err);
+            restore(set, saved);
+        }
+    }
+    return status;
+}
+
 nd_status nd_validation_leave_one_out(nd_run_set *set, const nd_fitted *form, nd_validation *out, nd_error *err)
 {
     nd_validation validation = {0};
     saved_set saved = {0};
-    const nd_fit_selection all = {.without_source = NULL};
-    nd_run_fit whole;
     ND_TRY(need_two_sources(set, err));
-    ND_TRY(nd_validation_create(set, &validation, err));
-    nd_status status = save(set, &saved, err);
+    ND_TRY(save(set, &saved, err));
+    nd_status status = nd_validation_create(set, &validation, err);
     if (status == ND_OK) {
-        status = nd_fit_runs(set, &all, &whole, err);
-        restore(set, &saved);
-    }
-    for (int64_t i = 0; i < set->count && status == ND_OK; i++) {
-        const char *source = set->entries[i].run.source;
-        if (is_first_of_source(set, i) && can_be_fitted(set, source)) { /* without, its rows are not scored anyway */
-            status = hold_out(set, source, &whole, form, &validation, err);
-            restore(set, &saved);
-        }
+        status = hold_all_out(set, &saved, form, &validation, err);
     }
     free_saved(&saved);
     if (status != ND_OK) {
