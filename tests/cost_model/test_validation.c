@@ -302,12 +302,22 @@ static nd_run_set *three_sources(double error_of_c)
     return set;
 }
 
+static void count_sources(int64_t done, int64_t sources, void *user)
+{
+    int64_t *calls = user;
+    CU_ASSERT_EQUAL(done, *calls);
+    CU_ASSERT_EQUAL(sources, 3);
+    ++*calls;
+}
+
 static nd_validation leave_one_out(nd_run_set *set)
 {
+    int64_t calls = 0;
     static const nd_fitted form = {.form_log_sd = 0.1, .hard_form_log_sd = 0.2};
     nd_validation validation = {0};
     nd_error err = {.message = ""};
-    ND_ASSERT_OK(nd_validation_leave_one_out(set, &form, &validation, &err));
+    ND_ASSERT_OK(nd_validation_leave_one_out(set, &form, count_sources, &calls, &validation, &err));
+    CU_ASSERT_EQUAL(calls, 3);
     CU_ASSERT_PTR_NOT_NULL_FATAL(validation.rows);
     return validation;
 }
@@ -350,7 +360,7 @@ static void test_leaving_one_of_one_source_out_is_refused(void)
     add_run(text, sizeof text, "A-1", 1, 1, "bf16", "", "A");
     add_run(text, sizeof text, "B-1", 1, 1, "bf16", "", "C");
     nd_run_set *set = load(text);
-    CU_ASSERT_EQUAL(nd_validation_leave_one_out(set, &form, &untouched, &err), ND_EINVAL);
+    CU_ASSERT_EQUAL(nd_validation_leave_one_out(set, &form, NULL, NULL, &untouched, &err), ND_EINVAL);
     ND_ASSERT_CONTAINS(err.message, "needs runs of two sources");
     CU_ASSERT_EQUAL(untouched.count, -1);
     nd_run_set_free(set);
