@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command.h"
 #include "core/text.h"
@@ -130,11 +131,28 @@ static nd_status load_runs(const nd_options *options, validate_state *s, nd_erro
     return ND_OK;
 }
 
+static void show_progress(int64_t done, int64_t sources, void *user)
+{
+    (void)user;
+    fprintf(stderr, "\rfitting without each source: %lld of %lld", (long long)done, (long long)sources);
+}
+
+/* Minutes: a line on a terminal shows how far it is. */
+static nd_status hold_out(validate_state *s, nd_error *err)
+{
+    bool terminal = isatty(STDERR_FILENO) != 0;
+    nd_status status =
+        nd_validation_leave_one_out(&s->set, &s->fitted, terminal ? show_progress : NULL, NULL, &s->validation, err);
+    if (terminal) {
+        fprintf(stderr, "\r%60s\r", "");
+    }
+    return status;
+}
+
 static nd_status evaluate(const nd_options *options, validate_state *s, nd_error *err)
 {
     nd_validation_view *view = &s->view;
-    ND_TRY(view->leave_one_out ? nd_validation_leave_one_out(&s->set, &s->fitted, &s->validation, err)
-                               : nd_validation_create(&s->set, &s->validation, err));
+    ND_TRY(view->leave_one_out ? hold_out(s, err) : nd_validation_create(&s->set, &s->validation, err));
     ND_TRY(nd_validation_score_all(&s->validation, &s->score, err));
     ND_TRY(nd_validation_group_by(&s->validation, ND_VALIDATION_BY_SOURCE, &s->sources, err));
     view->groups = &s->sources;

@@ -108,8 +108,9 @@ static nd_status run_command(const nd_command *command, int argc, char *const *a
 static nd_status dispatch(int argc, char *const *argv, int *exit_status, nd_error *err)
 {
     if (argc < 2) {
-        return nd_fail(err, ND_EINVAL,
-                       "a command is missing: suggest, estimate, list or validate; `ndplan --help` shows more");
+        return nd_fail(
+            err, ND_EINVAL,
+            "a command is missing: suggest, estimate, calibrate, list or validate; `ndplan --help` shows more");
     }
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/units.h"
@@ -177,12 +178,14 @@ static void read_sharding(nd_row *row, const nd_stack *stack, nd_layout *layout)
 /* InternEvo's optimizer states are sharded inside a group of ranks and replicated across groups. */
 static void split_sharding_group(nd_row *row, nd_layout *layout)
 {
-    const char *text = strstr(nd_row_text(row, "notes"), "sharding group: ");
-    int ranks = 0;
+    static const char group[] = "sharding group: ";
+    const char *text = strstr(nd_row_text(row, "notes"), group);
+    char *end = NULL;
+    long ranks = text != NULL ? strtol(text + strlen(group), &end, 10) : 0;
     int32_t *shard = &layout->size[ND_AXIS_DP_SHARD];
-    if (text != NULL && sscanf(text, "sharding group: %d ranks", &ranks) == 1 && ranks > 0 && *shard % ranks == 0) {
-        layout->size[ND_AXIS_DP_REPLICATE] *= *shard / ranks;
-        *shard = ranks;
+    if (ranks > 0 && strncmp(end, " ranks", strlen(" ranks")) == 0 && *shard % ranks == 0) {
+        layout->size[ND_AXIS_DP_REPLICATE] *= (int32_t)(*shard / ranks);
+        *shard = (int32_t)ranks;
     }
 }
 
@@ -252,7 +255,6 @@ static nd_status read_layout(nd_row *row, nd_measured_run *run, nd_error *err)
     fill_data_parallel(row, run->cluster.gpus, l);
     read_recompute(row, l);
     read_sharding(row, &run->stack, l);
-    split_sharding_group(row, l);
     bool sp = nd_row_int(row, "sp", run->stack.tp_usually_sp) != 0;
     l->sequence_parallel = sp && l->size[ND_AXIS_TP] > 1;
     double ranks = 1.0; /* the product of absurd degrees fits no integer */
@@ -263,6 +265,7 @@ static nd_status read_layout(nd_row *row, nd_measured_run *run, nd_error *err)
         return nd_fail(err, ND_EUNSUPPORTED, "the degrees multiply to %.0f ranks, not to %lld GPUs", ranks,
                        (long long)run->cluster.gpus);
     }
+    split_sharding_group(row, l);
     read_batch(row, l);
     if (run->model.experts == 0) {
         l->ep = 1;

@@ -1,5 +1,6 @@
 #include "cost_model/validation.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,6 +104,7 @@ static nd_status save(const nd_run_set *set, saved_set *out, nd_error *err)
 
 static void restore(nd_run_set *set, const saved_set *saved)
 {
+    assert(saved->calibrations != NULL && saved->entries != NULL);
     memcpy(set->calibrations, saved->calibrations, (size_t)set->calibrations_count * sizeof(nd_calibration));
     for (int64_t i = 0; i < set->count; i++) {
         set->entries[i].run.stack = saved->entries[i].stack;
@@ -131,17 +133,25 @@ static bool can_be_fitted(const nd_run_set *set, const char *source)
     return false;
 }
 
-static nd_status need_two_sources(const nd_run_set *set, nd_error *err)
+static bool is_held_out(const nd_run_set *set, int64_t index)
+{
+    /* without a run that can be fitted, no run of the source is scored */
+    return is_first_of_source(set, index) && can_be_fitted(set, set->entries[index].run.source);
+}
+
+static nd_status count_sources(const nd_run_set *set, int64_t *out, nd_error *err)
 {
     int64_t sources = 0;
-    for (int64_t i = 0; i < set->count && sources < 2; i++) {
-        sources += is_first_of_source(set, i) && can_be_fitted(set, set->entries[i].run.source);
+    for (int64_t i = 0; i < set->count; i++) {
+        sources += is_held_out(set, i);
     }
-    return sources >= 2 ? ND_OK
-                        : nd_fail(err, ND_EINVAL,
-                                  "leaving one source out needs runs of two sources with measured steps, "
-                                  "and there is %s",
-                                  sources == 1 ? "one" : "none");
+    if (sources < 2) {
+        return nd_fail(err, ND_EINVAL,
+                       "leaving one source out needs runs of two sources with measured steps, and there is %s",
+                       sources == 1 ? "one" : "none");
+    }
+    *out = sources;
+    return ND_OK;
 }
 
 /* The fit as a table, which knows how certain predictions with it are. */
@@ -159,10 +169,12 @@ static void table_of(const nd_run_fit *fit, const nd_fitted *form, nd_fitted *ou
     out->hard_form_log_sd = form->hard_form_log_sd;
 }
 
-static nd_status hold_out(nd_run_set *set, const char *source, const nd_fitted *form, nd_validation *validation,
-                          nd_error *err)
+/* Predict the runs of `source` from the others; `whole` is the fit to all runs, near which the answer lies. */
+static nd_status hold_out(nd_run_set *set, const char *source, const nd_run_fit *whole, const nd_fitted *form,
+                          nd_validation *validation, nd_error *err)
 {
-    nd_fit_selection selection = {.without_source = source};
+    assert(validation->rows != NULL);
+    nd_fit_selection selection = {.without_source = source, .near = whole};
     nd_run_fit fit;
     nd_fitted table;
     ND_TRY(nd_fit_runs(set, &selection, &fit, err));
@@ -178,19 +190,49 @@ static nd_status hold_out(nd_run_set *set, const char *source, const nd_fitted *
     return ND_OK;
 }
 
-nd_status nd_validation_leave_one_out(nd_run_set *set, const nd_fitted *form, nd_validation *out, nd_error *err)
+/* How a validation tells how far it is. */
+typedef struct progress_report {
+    nd_validation_progress call; /* may be NULL */
+    void *user;
+    int64_t done, sources;
+} progress_report;
+
+static void tell(progress_report *progress)
+{
+    if (progress->call != NULL) {
+        progress->call(progress->done, progress->sources, progress->user);
+    }
+    progress->done++;
+}
+
+static nd_status hold_all_out(nd_run_set *set, const saved_set *saved, const nd_fitted *form, progress_report *progress,
+                              nd_validation *validation, nd_error *err)
+{
+    const nd_fit_selection all = {.without_source = NULL};
+    nd_run_fit whole;
+    nd_status status = nd_fit_runs(set, &all, &whole, err);
+    restore(set, saved);
+    for (int64_t i = 0; i < set->count && status == ND_OK; i++) {
+        if (is_held_out(set, i)) {
+            tell(progress);
+            status = hold_out(set, set->entries[i].run.source, &whole, form, validation, err);
+            restore(set, saved);
+        }
+    }
+    return status;
+}
+
+nd_status nd_validation_leave_one_out(nd_run_set *set, const nd_fitted *form, nd_validation_progress progress,
+                                      void *user, nd_validation *out, nd_error *err)
 {
     nd_validation validation = {0};
     saved_set saved = {0};
-    ND_TRY(need_two_sources(set, err));
-    ND_TRY(nd_validation_create(set, &validation, err));
-    nd_status status = save(set, &saved, err);
-    for (int64_t i = 0; i < set->count && status == ND_OK; i++) {
-        const char *source = set->entries[i].run.source;
-        if (is_first_of_source(set, i) && can_be_fitted(set, source)) { /* without, its rows are not scored anyway */
-            status = hold_out(set, source, form, &validation, err);
-            restore(set, &saved);
-        }
+    progress_report report = {.call = progress, .user = user};
+    ND_TRY(count_sources(set, &report.sources, err));
+    ND_TRY(save(set, &saved, err));
+    nd_status status = nd_validation_create(set, &validation, err);
+    if (status == ND_OK) {
+        status = hold_all_out(set, &saved, form, &report, &validation, err);
     }
     free_saved(&saved);
     if (status != ND_OK) {

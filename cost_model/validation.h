@@ -105,13 +105,17 @@ typedef struct nd_anchored_score {
 /** Predict every run of a set. ND_ENOMEM. */
 nd_status nd_validation_create(const nd_run_set *set, nd_validation *out, nd_error *err) ND_NODISCARD;
 
+/** Called before each source is held out: `done` of `sources` are behind. */
+typedef void (*nd_validation_progress)(int64_t done, int64_t sources, void *user);
+
 /** Predict the runs of each source with constants fitted on the other sources (nd_fit_runs()). The fits start where the
  * set is: load it with bare priors (fitted NULL), or the source to be held out is in the start. The set is as before
  * afterwards. Minutes for hundreds of runs.
  * \param[in] form  whose form_log_sd and hard_form_log_sd the intervals take
+ * \param[in] progress  told how far it is, with `user`; may be NULL
  * \return ND_EINVAL unless at least two sources can be fitted. */
-nd_status nd_validation_leave_one_out(nd_run_set *set, const nd_fitted *form, nd_validation *out,
-                                      nd_error *err) ND_NODISCARD;
+nd_status nd_validation_leave_one_out(nd_run_set *set, const nd_fitted *form, nd_validation_progress progress,
+                                      void *user, nd_validation *out, nd_error *err) ND_NODISCARD;
 
 void nd_validation_free(nd_validation *validation);
 

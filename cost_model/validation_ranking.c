@@ -125,7 +125,7 @@ static int64_t collect(const nd_validation *validation, row_pointer *rows)
             rows[count++] = row;
         }
     }
-    qsort((void *)rows, (size_t)count, sizeof rows[0], compare);
+    qsort((void *)rows, (size_t)count, sizeof(row_pointer), compare);
     return count;
 }
 
@@ -147,7 +147,7 @@ static nd_ranking_score rank(const row_pointer *rows, int64_t count, double *reg
 
 nd_status nd_validation_rank(const nd_validation *validation, nd_ranking_score *out, nd_error *err)
 {
-    row_pointer *rows = calloc((size_t)validation->count + 1, sizeof rows[0]);
+    row_pointer *rows = calloc((size_t)validation->count + 1, sizeof(row_pointer));
     double *regrets = calloc((size_t)validation->count + 1, sizeof regrets[0]);
     nd_status status = ND_OK;
     if (rows == NULL || regrets == NULL) {

@@ -270,7 +270,7 @@ static nd_status print_some_rows(FILE *stream, const nd_report_style *style, con
                                  bool scored, nd_error *err)
 {
     const nd_validation *v = view->validation;
-    const nd_validation_row **rows = calloc((size_t)v->count + 1, sizeof rows[0]);
+    const nd_validation_row **rows = calloc((size_t)v->count + 1, sizeof(const nd_validation_row *));
     int64_t count = 0;
     if (rows == NULL) {
         return fail_memory(err);
@@ -281,7 +281,7 @@ static nd_status print_some_rows(FILE *stream, const nd_report_style *style, con
         }
     }
     if (!view->rows) {
-        qsort((void *)rows, (size_t)count, sizeof rows[0], compare_errors);
+        qsort((void *)rows, (size_t)count, sizeof(const nd_validation_row *), compare_errors);
         count = count < view->worst ? count : view->worst;
     }
     nd_status status = ND_OK;

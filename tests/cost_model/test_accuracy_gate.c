@@ -47,7 +47,7 @@ typedef struct expected {
 
 static expected read_expected(const nd_csv *csv, size_t row)
 {
-    expected e = {.median = NAN, .p90 = NAN, .memory_median = NAN, .memory_p90 = NAN};
+    expected e = {.median = nan(""), .p90 = nan(""), .memory_median = nan(""), .memory_p90 = nan("")};
     nd_error err = {.message = ""};
     (void)snprintf(e.source, sizeof e.source, "%s", nd_csv_text(csv, row, "source"));
     e.kind = strcmp(nd_csv_text(csv, row, "class"), "hard") == 0 ? ND_RUNS_HARD : ND_RUNS_DENSE;
@@ -153,7 +153,7 @@ static size_t add_moved(const expected *e, bool memory, const nd_csv *csv, size_
 {
     nd_error err = {.message = ""};
     const nd_validation_row *row = find_row(nd_csv_text(csv, line, "id"));
-    double before = NAN;
+    double before = nan("");
     ND_ASSERT_OK(nd_csv_double(csv, line, memory ? "memory_error_frac" : "error_frac", -1.0, 1e9, &before, &err));
     if (row == NULL || isnan(before) || strcmp(row->run->source, e->source) != 0 ||
         row->hard != (e->kind == ND_RUNS_HARD)) {
@@ -255,7 +255,7 @@ static void test_the_margin_lets_noise_pass_and_nothing_more(void)
     CU_ASSERT_FALSE(is_worse(0.329, 0.30));
     CU_ASSERT_TRUE(is_worse(0.331, 0.30));
     CU_ASSERT_FALSE(is_worse(0.0, 0.30)); /* better is fine */
-    CU_ASSERT_TRUE(is_worse(NAN, 0.30));
+    CU_ASSERT_TRUE(is_worse(nan(""), 0.30));
 }
 
 /* "Reducing Activation Recomputation in Large Transformer Models": full and selective recompute, 22B to 1T. */

@@ -291,7 +291,7 @@ static nd_run_set *three_sources(double error_of_c)
     char text[4096] = "";
     (void)snprintf(text, sizeof text, "%s", header);
     for (int i = 0; i < 9; i++) {
-        char id[8];
+        char id[16];
         (void)snprintf(id, sizeof id, "%c-%d", 'A' + i / 3, i);
         add_run(text, sizeof text, id, 1 << i % 3, 1, "bf16", "", "A");
     }
@@ -302,12 +302,22 @@ static nd_run_set *three_sources(double error_of_c)
     return set;
 }
 
+static void count_sources(int64_t done, int64_t sources, void *user)
+{
+    int64_t *calls = user;
+    CU_ASSERT_EQUAL(done, *calls);
+    CU_ASSERT_EQUAL(sources, 3);
+    ++*calls;
+}
+
 static nd_validation leave_one_out(nd_run_set *set)
 {
+    int64_t calls = 0;
     static const nd_fitted form = {.form_log_sd = 0.1, .hard_form_log_sd = 0.2};
     nd_validation validation = {0};
     nd_error err = {.message = ""};
-    ND_ASSERT_OK(nd_validation_leave_one_out(set, &form, &validation, &err));
+    ND_ASSERT_OK(nd_validation_leave_one_out(set, &form, count_sources, &calls, &validation, &err));
+    CU_ASSERT_EQUAL(calls, 3);
     CU_ASSERT_PTR_NOT_NULL_FATAL(validation.rows);
     return validation;
 }
@@ -330,10 +340,11 @@ static void test_a_source_is_predicted_from_the_others_alone(void)
     nd_run_set_free(set);
     set = three_sources(-0.3);
     nd_validation other = leave_one_out(set);
-    for (int i = 6; i < 9; i++) { /* what C measured does not matter for its own predictions */
-        CU_ASSERT_EQUAL(other.rows[i].predicted_s, same.rows[i].predicted_s);
+    for (int i = 6; i < 9;
+         i++) { /* what C measured does not matter for its own predictions, but for where fits begin */
+        ND_ASSERT_REL(other.rows[i].predicted_s, same.rows[i].predicted_s, 1e-3);
     }
-    CU_ASSERT_NOT_EQUAL(other.rows[0].predicted_s, same.rows[0].predicted_s);
+    CU_ASSERT_TRUE(fabs(other.rows[0].predicted_s / same.rows[0].predicted_s - 1.0) > 0.02);
     nd_validation_free(&same);
     nd_validation_free(&other);
     nd_run_set_free(set);
@@ -349,7 +360,7 @@ static void test_leaving_one_of_one_source_out_is_refused(void)
     add_run(text, sizeof text, "A-1", 1, 1, "bf16", "", "A");
     add_run(text, sizeof text, "B-1", 1, 1, "bf16", "", "C");
     nd_run_set *set = load(text);
-    CU_ASSERT_EQUAL(nd_validation_leave_one_out(set, &form, &untouched, &err), ND_EINVAL);
+    CU_ASSERT_EQUAL(nd_validation_leave_one_out(set, &form, NULL, NULL, &untouched, &err), ND_EINVAL);
     ND_ASSERT_CONTAINS(err.message, "needs runs of two sources");
     CU_ASSERT_EQUAL(untouched.count, -1);
     nd_run_set_free(set);
