@@ -102,8 +102,8 @@ static void apply_own(validate_state *s)
     for (int64_t i = 0; i < s->set.count; i++) {
         nd_run_entry *entry = &s->set.entries[i];
         nd_fitted_apply(own, NULL, &entry->run.stack);
-        entry->context.uncertainty = nd_fitted_uncertainty(own, &s->set.calibrations[entry->calibration],
-                                                           &entry->run.cluster.gpu, &entry->run.stack);
+        entry->context.uncertainty =
+            nd_fitted_uncertainty(own, &s->set.calibrations[entry->calibration], &entry->run.stack);
     }
 }
 

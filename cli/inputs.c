@@ -95,7 +95,7 @@ static nd_status load_calibration(const nd_options *options, nd_inputs *inputs, 
         inputs->fitted.hard_form_log_sd =
             inputs->fitted.hard_form_log_sd > 0.0 ? inputs->fitted.hard_form_log_sd : hard_form;
     }
-    if (strcmp(inputs->calibration.gpu, inputs->cluster.gpu.name) != 0) {
+    if (inputs->calibration.borrowed) {
         nd_inputs_assume(inputs, "--calibration", inputs->calibration.name,
                          "there is none for %s; its constants were fitted on %s", inputs->cluster.gpu.name,
                          inputs->calibration.gpu);
@@ -245,7 +245,6 @@ nd_status nd_inputs_finish(nd_inputs *inputs, nd_error *err)
     ND_TRY(nd_train_spec_check(&inputs->train, err));
     ND_TRY(nd_cost_context_init(&inputs->model, &inputs->cluster, &inputs->train, &inputs->stack, &inputs->calibration,
                                 &inputs->cost, err));
-    inputs->cost.uncertainty =
-        nd_fitted_uncertainty(&inputs->fitted, &inputs->calibration, &inputs->cluster.gpu, &inputs->stack);
+    inputs->cost.uncertainty = nd_fitted_uncertainty(&inputs->fitted, &inputs->calibration, &inputs->stack);
     return ND_OK;
 }

@@ -29,13 +29,6 @@ typedef struct calibration_work {
     int32_t sources_count;
 } calibration_work;
 
-static bool is_asked_for(const calibration_work *work, const nd_run_entry *entry, const nd_calibrate_request *request)
-{
-    return nd_run_is_usable(&entry->run) &&
-           (request->gpu == NULL || strcmp(request->gpu, work->set.calibrations[entry->calibration].gpu) == 0) &&
-           (request->stack == NULL || strcmp(request->stack, entry->run.stack.name) == 0);
-}
-
 static nd_status list_runs(calibration_work *work, const nd_calibrate_request *request, nd_error *err)
 {
     work->runs = calloc((size_t)work->set.count + 1, sizeof work->runs[0]);
@@ -44,7 +37,8 @@ static nd_status list_runs(calibration_work *work, const nd_calibrate_request *r
     }
     for (int64_t i = 0; i < work->set.count; i++) {
         const nd_run_entry *entry = &work->set.entries[i];
-        if (!is_asked_for(work, entry, request)) {
+        nd_fit_selection selection = {.gpu = request->gpu, .stack = request->stack};
+        if (!nd_run_is_selected(&work->set, entry, &selection)) {
             continue;
         }
         work->runs[work->count++] =
@@ -170,7 +164,7 @@ static void record_fit(const calibration_work *work, const nd_calibrate_request 
 static double parameter_log_sd(const nd_fitted *fitted, const nd_run_entry *entry)
 {
     nd_cost_context context = entry->context;
-    context.uncertainty = nd_fitted_uncertainty(fitted, context.calibration, &context.cluster->gpu, context.stack);
+    context.uncertainty = nd_fitted_uncertainty(fitted, context.calibration, context.stack);
     context.uncertainty.form_log_sd = 0.0;
     context.uncertainty.hard_form_log_sd = 0.0;
     nd_estimate estimate;

@@ -82,8 +82,6 @@ static const constant constants[] = {
     CONSTANT(network_frac, 0.01, 1.5),
     CONSTANT(contention_frac, 0.0, 2.0),
     CONSTANT(straggler_frac, 0.0, 0.5),
-    CONSTANT(time_low_frac, 0.1, 1.0),
-    CONSTANT(time_high_frac, 1.0, 10.0),
     CONSTANT(memory_low_frac, 0.1, 1.0),
     CONSTANT(memory_high_frac, 1.0, 10.0),
 };
@@ -137,6 +135,21 @@ const char *nd_calibration_family(const nd_gpu_spec *gpu)
     return "a100";
 }
 
+/* GPUs that are another's chip with other memory or links: its constants are their own. */
+static bool is_same_chip(const char *gpu, const char *owner)
+{
+    static const char *const same_chips[][2] = {
+        {"a100-40gb", "a100"}, {"a800", "a100"},  {"h200", "h100"},
+        {"h800", "h100"},      {"gh200", "h100"}, {"gh200-96gb", "h100"},
+    };
+    for (size_t i = 0; i < sizeof same_chips / sizeof same_chips[0]; i++) {
+        if (strcmp(gpu, same_chips[i][0]) == 0 && strcmp(owner, same_chips[i][1]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 nd_status nd_calibration_for_gpu(const nd_gpu_spec *gpu, nd_calibration *out, nd_error *err)
 {
     const nd_resource *resource = nd_resource_find(nd_calibration_resources, gpu->name);
@@ -150,11 +163,7 @@ nd_status nd_calibration_for_gpu(const nd_gpu_spec *gpu, nd_calibration *out, nd
     nd_json_doc *doc = NULL;
     ND_TRY(nd_json_parse(resource->text, resource->length, resource->name, &doc, err));
     ND_TRY(read_doc(doc, resource->name, out, err));
-    if (strcmp(out->gpu, gpu->name) != 0) {
-        /* borrowed from a relative: nothing is known about its errors but that they add to the owner's (own choice) */
-        out->time_low_frac *= out->time_low_frac;
-        out->time_high_frac *= out->time_high_frac;
-    }
+    out->borrowed = strcmp(out->gpu, gpu->name) != 0 && !is_same_chip(gpu->name, out->gpu);
     return ND_OK;
 }
 

@@ -2,6 +2,7 @@
 #ifndef ND_COST_MODEL_CALIBRATION_H
 #define ND_COST_MODEL_CALIBRATION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "program/block.h"
@@ -27,6 +28,7 @@ typedef struct nd_collective_constants {
 typedef struct nd_calibration {
     char name[48]; /* calibration file */
     char gpu[48];  /* GPU that it was fitted on; differs from the cluster's GPU for a family default */
+    bool borrowed; /* that GPU is another chip than the cluster\'s */
     /* kernels: docs/MODEL.md, "Kernels" */
     double gemm_frac;              /* epsilon_g: part of the matrix peak that long kernels sustain at the power limit */
     double gemm_burst_frac;        /* epsilon_b >= epsilon_g: the same of short kernels, below the power limit */
@@ -54,7 +56,6 @@ typedef struct nd_calibration {
     double contention_frac;        /* chi: slowdown of compute per hidden communication second */
     double straggler_frac;         /* sigma: loss per doubling of the nodes */
     nd_collective_constants collective[ND_COLLECTIVE_COUNT];
-    double time_low_frac, time_high_frac;     /* 80 % interval of step time as factors */
     double memory_low_frac, memory_high_frac; /* 80 % interval of peak memory as factors */
     char source[768];
 } nd_calibration;

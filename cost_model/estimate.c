@@ -47,7 +47,7 @@ nd_status nd_cost_context_init(const nd_model_spec *model, const nd_cluster_spec
     out->train = train;
     out->stack = stack;
     out->calibration = calibration;
-    out->uncertainty = nd_time_uncertainty_prior(strcmp(calibration->gpu, cluster->gpu.name) != 0);
+    out->uncertainty = nd_time_uncertainty_prior(calibration->borrowed);
     out->params = nd_model_params(model);
     out->flops_per_token = nd_model_flops_per_token(model, train->seq_len_tokens, ND_FLOPS_FULL);
     out->flops_per_token_causal = nd_model_flops_per_token(model, train->seq_len_tokens, ND_FLOPS_CAUSAL);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS_MAX = 10, ITERATIONS_MAX = 25 };
+enum { ROUNDS_MAX = 10, ROUNDS_WHILE_DROPPING = 2, ITERATIONS_MAX = 25 };
 
 static const double huber_k = 1.345; /* 95 % efficiency for normal errors (Huber) */
 static const double weights_settled = 1e-3;
@@ -25,6 +25,7 @@ typedef struct fit {
     double *weights;                     /* measured_count */
     double *errors;                      /* measured_count, log(predicted / measured) */
     bool pinned[ND_FIT_PARAMETERS_MAX];  /* by active index: held at the bound that the data push it against */
+    int32_t rounds_max;                  /* of re-weighting: few while it is open which constants stay */
     bool broken;                         /* the model predicted something impossible */
 } fit;
 
@@ -222,7 +223,7 @@ static nd_status solve_robustly(fit *f, gsl_multifit_nlinear_workspace *workspac
 {
     double *scratch = malloc((size_t)f->problem->measured_count * sizeof *scratch);
     nd_status status = scratch == NULL ? nd_fail(err, ND_ENOMEM, "out of memory for the fit") : ND_OK;
-    for (out->rounds = 0; status == ND_OK && out->rounds < ROUNDS_MAX; out->rounds++) {
+    for (out->rounds = 0; status == ND_OK && out->rounds < f->rounds_max; out->rounds++) {
         if (out->rounds <= 1) { /* later the weights hardly move any more, and what stands at a bound stays there */
             memset(f->pinned, 0, sizeof f->pinned);
         }
@@ -372,7 +373,9 @@ static nd_status keep_priors(fit *f, nd_fit_result *out, nd_error *err)
 static nd_status fit_until_identified(fit *f, nd_fit_result *out, nd_error *err)
 {
     nd_fit_result result;
-    do {
+    bool settled = false;
+    f->rounds_max = ROUNDS_WHILE_DROPPING;
+    while (!settled) {
         memset(&result, 0, sizeof result);
         for (int64_t i = 0; i < f->problem->measured_count; i++) {
             f->weights[i] = 1.0;
@@ -383,7 +386,11 @@ static nd_status fit_until_identified(fit *f, nd_fit_result *out, nd_error *err)
         }
         ND_TRY(fit_active(f, &result, err));
         memcpy(f->start, result.value, sizeof f->start);
-    } while (drop_unidentified(f, &result));
+        if (!drop_unidentified(f, &result)) {
+            settled = f->rounds_max == ROUNDS_MAX;
+            f->rounds_max = ROUNDS_MAX;
+        }
+    }
     *out = result;
     return ND_OK;
 }

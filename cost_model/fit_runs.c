@@ -20,12 +20,12 @@ typedef struct adjustable {
 } adjustable;
 
 static const adjustable adjustables[] = {
-    {false, "gemm_frac", 0.12, 0.2, 1.0},  {false, "attention_frac", 0.20, 0.1, 0.95},
-    {false, "hbm_frac", 0.15, 0.3, 0.98},  {false, "contention_frac", 0.5, 0.05, 1.5},
-    {false, "fp8_frac", 0.15, 0.3, 1.2},   {false, "grouped_frac", 0.2, 0.2, 1.2},
-    {false, "link_frac", 0.20, 0.3, 1.05}, {false, "network_frac", 0.15, 0.3, 1.05},
-    {true, "gemm_frac", 0.08, 0.5, 1.3},   {true, "attention_frac", 0.20, 0.2, 1.5},
-    {true, "launch_s", 0.7, 1e-7, 2e-4},
+    {false, "gemm_frac", 0.06, 0.2, 1.0},   {false, "attention_frac", 0.15, 0.1, 0.95},
+    {false, "flash2_frac", 0.10, 0.1, 1.1}, {false, "flash1_frac", 0.15, 0.05, 1.1},
+    {false, "hbm_frac", 0.15, 0.3, 0.98},   {false, "contention_frac", 0.5, 0.05, 1.5},
+    {false, "fp8_frac", 0.15, 0.3, 1.2},    {false, "grouped_frac", 0.2, 0.2, 1.2},
+    {false, "link_frac", 0.10, 0.3, 1.05},  {false, "network_frac", 0.10, 0.3, 1.05},
+    {true, "gemm_frac", 0.12, 0.5, 1.4},    {true, "launch_s", 0.7, 1e-7, 2e-4},
 };
 enum { ADJUSTABLE_COUNT = sizeof adjustables / sizeof adjustables[0] };
 
@@ -58,10 +58,10 @@ bool nd_run_is_usable(const nd_measured_run *run)
     return run->step_s > 0.0 && !run->contradictory && run->grade != 'C';
 }
 
-static bool is_selected(const nd_run_set *set, const nd_run_entry *entry, const nd_fit_selection *selection)
+bool nd_run_is_selected(const nd_run_set *set, const nd_run_entry *entry, const nd_fit_selection *selection)
 {
     const nd_measured_run *run = &entry->run;
-    if (!nd_run_is_usable(run)) {
+    if (!nd_run_is_usable(run) || (set->calibrations[entry->calibration].borrowed && set->some_own)) {
         return false;
     }
     if (selection->without_source != NULL && strcmp(selection->without_source, run->source) == 0) {
@@ -183,7 +183,7 @@ static int64_t rows_of_source(const nd_run_set *set, const nd_fit_selection *sel
     int64_t count = 0;
     for (int64_t i = 0; i < set->count; i++) {
         const nd_run_entry *entry = &set->entries[i];
-        count += is_selected(set, entry, selection) && strcmp(entry->run.source, source) == 0;
+        count += nd_run_is_selected(set, entry, selection) && strcmp(entry->run.source, source) == 0;
     }
     return count;
 }
@@ -192,7 +192,7 @@ static double scatter_of(const nd_run_set *set, const nd_fit_selection *selectio
 {
     int64_t all = 0;
     for (int64_t i = 0; i < set->count; i++) {
-        all += is_selected(set, &set->entries[i], selection);
+        all += nd_run_is_selected(set, &set->entries[i], selection);
     }
     double rows = (double)rows_of_source(set, selection, run->source);
     /* alone, a source's shared unknowns are just what is asked for */
@@ -204,7 +204,7 @@ static nd_status collect(nd_run_set *set, const nd_fit_selection *selection, run
                          double *log_sd, nd_run_fit *fit, nd_error *err)
 {
     for (int64_t i = 0; i < set->count; i++) {
-        if (!is_selected(set, &set->entries[i], selection)) {
+        if (!nd_run_is_selected(set, &set->entries[i], selection)) {
             continue;
         }
         ND_TRY(add_constants(set, &set->entries[i], fit, err));

@@ -35,6 +35,10 @@ typedef struct nd_fit_selection {
 /** True when a fit may use the run. */
 bool nd_run_is_usable(const nd_measured_run *run);
 
+/** True when a fit with this selection uses the run. Runs on a GPU that borrows its constants take no part beside runs
+ * on GPUs that have their own: they would push a relative's errors into the constants of their stack. */
+bool nd_run_is_selected(const nd_run_set *set, const nd_run_entry *entry, const nd_fit_selection *selection);
+
 /** Fit the constants of every calibration and stack that the selected runs use; the set's calibrations and its
  * entries' stacks are left at the fitted values. ND_EINVAL when no run is selected. */
 nd_status nd_fit_runs(nd_run_set *set, const nd_fit_selection *selection, nd_run_fit *out, nd_error *err) ND_NODISCARD;

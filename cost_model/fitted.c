@@ -50,9 +50,9 @@ static double sign_of(nd_time_factor factor)
 }
 
 nd_time_uncertainty nd_fitted_uncertainty(const nd_fitted *fitted, const nd_calibration *calibration,
-                                          const nd_gpu_spec *gpu, const nd_stack *stack)
+                                          const nd_stack *stack)
 {
-    nd_time_uncertainty out = nd_time_uncertainty_prior(strcmp(calibration->gpu, gpu->name) != 0);
+    nd_time_uncertainty out = nd_time_uncertainty_prior(calibration->borrowed);
     bool seen[ND_TIME_FACTOR_COUNT] = {false};
     double covariance[ND_TIME_FACTOR_COUNT][ND_TIME_FACTOR_COUNT];
     memset(covariance, 0, sizeof covariance);
@@ -71,7 +71,7 @@ nd_time_uncertainty nd_fitted_uncertainty(const nd_fitted *fitted, const nd_cali
     }
     for (int i = 0; i < ND_TIME_FACTOR_COUNT; i++) {
         for (int j = 0; j < ND_TIME_FACTOR_COUNT && seen[i]; j++) {
-            double borrowed = i == j && strcmp(calibration->gpu, gpu->name) != 0 ? out.covariance[i][i] : 0.0;
+            double borrowed = i == j && calibration->borrowed ? out.covariance[i][i] : 0.0;
             out.covariance[i][j] = seen[j] ? covariance[i][j] + borrowed : 0.0;
         }
     }

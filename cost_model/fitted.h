@@ -39,7 +39,7 @@ void nd_fitted_apply(const nd_fitted *fitted, nd_calibration *calibration, nd_st
 
 /** How certain step times are with this calibration and stack; constants that the table lacks keep their priors. */
 nd_time_uncertainty nd_fitted_uncertainty(const nd_fitted *fitted, const nd_calibration *calibration,
-                                          const nd_gpu_spec *gpu, const nd_stack *stack);
+                                          const nd_stack *stack);
 
 /** Residuals of a fit, for the file. */
 typedef struct nd_fitted_residual {

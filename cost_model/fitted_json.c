@@ -40,7 +40,7 @@ static nd_status read_constant(nd_json entry, nd_fitted *out, int32_t index, nd_
     nd_json identified;
     ND_TRY(read_owner(entry, constant, err));
     ND_TRY(nd_json_need_double(entry, "prior", 1e-12, 1e6, &constant->prior, err));
-    ND_TRY(nd_json_need_double(entry, "value", 1e-12, 1e6, &out->value[index], err));
+    ND_TRY(nd_json_need_double(entry, "fitted", 1e-12, 1e6, &out->value[index], err));
     ND_TRY(nd_json_need_double(entry, "log_sd", 0.0, 10.0, &out->log_sd[index], err));
     ND_TRY(nd_json_need(entry, "identified", &identified, err));
     return nd_json_as_bool(identified, "identified", &out->identified[index], err);
@@ -152,7 +152,7 @@ static void write_constants(nd_json_writer *json, const nd_fitted *fitted)
         nd_json_put_string(json, "owner", constant->owner);
         nd_json_put_string(json, "key", constant->key);
         nd_json_put_double(json, "prior", rounded(constant->prior));
-        nd_json_put_double(json, "value", rounded(fitted->value[i]));
+        nd_json_put_double(json, "fitted", rounded(fitted->value[i]));
         nd_json_put_double(json, "log_sd", rounded(fitted->log_sd[i]));
         nd_json_put_bool(json, "identified", fitted->identified[i]);
         nd_json_end_object(json);

@@ -13,6 +13,8 @@ static bool is_assumed(const nd_measured_run *run, nd_run_assumption assumption)
  * up). */
 static const double sure_overflow = 1.25;
 
+enum { VPP_MAX = 12 }; /* chunks per stage in published recipes: up to 12, on pipelines of 4 and more */
+
 /* The first recompute mode that may have fitted, else full. */
 static nd_status choose_recompute(nd_measured_run *run, const nd_calibration *calibration, nd_estimate *out,
                                   nd_error *err)
@@ -34,26 +36,59 @@ static nd_status predict_guess(nd_measured_run *run, const nd_calibration *calib
                                                  : nd_measured_predict(run, calibration, out, err);
 }
 
-nd_status nd_measured_complete(nd_measured_run *run, const nd_calibration *calibration, nd_error *err)
+/* The best layout so far of those that a row leaves open. */
+typedef struct choice {
+    nd_layout layout;
+    double step_s; /* < 0: none yet */
+} choice;
+
+static nd_status consider(nd_measured_run *run, const nd_calibration *calibration, choice *best, nd_error *err)
 {
     nd_estimate estimate;
-    if (!is_assumed(run, ND_ASSUMED_MICRO_BATCH)) {
-        return is_assumed(run, ND_ASSUMED_RECOMPUTE) ? predict_guess(run, calibration, &estimate, err) : ND_OK;
+    ND_TRY(predict_guess(run, calibration, &estimate, err));
+    bool fits = estimate.memory.peak_bytes <= estimate.memory.capacity_bytes;
+    if (best->step_s < 0.0 || (fits && estimate.time.step_s < best->step_s)) {
+        best->layout = run->layout;
+        best->step_s = estimate.time.step_s;
     }
-    nd_layout best = run->layout;
-    double best_s = -1.0;
-    int64_t local = run->layout.grad_accum; /* micro_batch is 1 so far */
-    for (int64_t size = 1; size <= local && local % size == 0; size *= 2) {
-        run->layout.micro_batch = (int32_t)size;
-        run->layout.grad_accum = local / size;
-        ND_TRY(predict_guess(run, calibration, &estimate, err));
-        bool fits = estimate.memory.peak_bytes <= estimate.memory.capacity_bytes;
-        if (best_s < 0.0 || (fits && estimate.time.step_s < best_s)) {
-            best = run->layout;
-            best_s = estimate.time.step_s;
+    return ND_OK;
+}
+
+/* Chunks per stage that divide the layers, up to the most that recipes use. */
+static nd_status consider_interleaving(nd_measured_run *run, const nd_calibration *calibration, choice *best,
+                                       nd_error *err)
+{
+    int64_t pp = run->layout.size[ND_AXIS_PP];
+    bool open = is_assumed(run, ND_ASSUMED_INTERLEAVING) && run->layout.grad_accum % pp == 0;
+    for (int32_t vpp = 1; vpp <= (open ? VPP_MAX : 1); vpp++) {
+        if (open && run->model.layers % (pp * vpp) != 0) {
+            continue;
         }
+        if (open) {
+            run->layout.vpp = vpp;
+            run->layout.schedule = vpp > 1 ? ND_SCHEDULE_INTERLEAVED : ND_SCHEDULE_1F1B;
+        }
+        ND_TRY(consider(run, calibration, best, err));
     }
-    run->layout = best;
+    return ND_OK;
+}
+
+nd_status nd_measured_complete(nd_measured_run *run, const nd_calibration *calibration, nd_error *err)
+{
+    bool open_batch = is_assumed(run, ND_ASSUMED_MICRO_BATCH);
+    choice best = {.step_s = -1.0};
+    if (!open_batch && !is_assumed(run, ND_ASSUMED_RECOMPUTE) && !is_assumed(run, ND_ASSUMED_INTERLEAVING)) {
+        return ND_OK;
+    }
+    int64_t local = run->layout.grad_accum; /* micro_batch is 1 so far when it is open */
+    for (int64_t size = 1; size <= (open_batch ? local : 1) && local % size == 0; size *= 2) {
+        if (open_batch) {
+            run->layout.micro_batch = (int32_t)size;
+            run->layout.grad_accum = local / size;
+        }
+        ND_TRY(consider_interleaving(run, calibration, &best, err));
+    }
+    run->layout = best.layout;
     return ND_OK;
 }
 

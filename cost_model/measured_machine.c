@@ -138,14 +138,14 @@ nd_status nd_row_cluster(nd_row *row, nd_cluster_spec *out, nd_error *err)
 
 /* Framework text -> stack; the first part that occurs counts. */
 static const char *const stacks[][2] = {
-    {"AutoModel", "torch-fsdp2"},
+    {"AutoModel", "torch-fsdp2-compile"},
     {"Megatron-DeepSpeed", "megatron-deepspeed"},
     {"Composer", "torch-fsdp1"},
     {"FSDP1", "torch-fsdp1"},
     {"torchtitan", "torch-fsdp2"},
     {"Megatron-Bridge", "nemo"},
     {"NeMo", "nemo"},
-    {"Megatron-Core", "megatron"},
+    {"Megatron-Core", "nemo"},
     {"Transformer Engine", "megatron"},
     {"Megatron", "megatron"},
     {"megatron", "megatron"},

@@ -204,6 +204,9 @@ static void read_degrees(nd_row *row, nd_layout *l)
     l->size[ND_AXIS_DP_SHARD] = degree(row, "dp_shard", 1);
     l->vpp = degree(row, "vpp", nd_row_has(row, "notes", "interleaved 1F1B") ? 2 : 1);
     l->vpp = l->size[ND_AXIS_PP] > 1 ? l->vpp : 1;
+    if (l->size[ND_AXIS_PP] > 1 && nd_row_has(row, "notes", "interleaving, recompute not stated")) {
+        nd_row_assume(row, ND_ASSUMED_INTERLEAVING);
+    }
     l->ep = degree(row, "ep", 1);
     l->schedule = l->vpp > 1 ? ND_SCHEDULE_INTERLEAVED : ND_SCHEDULE_1F1B;
 }

@@ -28,6 +28,7 @@ typedef enum nd_memory_kind { ND_MEMORY_ALLOCATED, ND_MEMORY_RESERVED, ND_MEMORY
     X(ND_ASSUMED_SHARDING, "sharding")           /* the stack's default */                                             \
     X(ND_ASSUMED_MICRO_BATCH, "micro_batch")     /* the fastest that fits */                                           \
     X(ND_ASSUMED_GLOBAL_BATCH, "global_batch")   /* no accumulation */                                                 \
+    X(ND_ASSUMED_INTERLEAVING, "vpp")            /* the fastest that fits */                                           \
     X(ND_ASSUMED_RECOMPUTE, "recompute")         /* the least that fits */                                             \
     X(ND_ASSUMED_PARTIAL, "partial recompute")   /* every second layer */                                              \
     X(ND_ASSUMED_SEQ_LEN, "seq_len")             /* 2,048 */                                                           \

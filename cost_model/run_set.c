@@ -21,7 +21,7 @@ static nd_status find_calibration(nd_run_set *set, const nd_gpu_spec *gpu, const
     }
     for (int32_t i = 0; i < set->calibrations_count; i++) {
         const nd_calibration *known = &set->calibrations[i];
-        if (strcmp(known->name, calibration.name) == 0) {
+        if (strcmp(known->name, calibration.name) == 0 && known->borrowed == calibration.borrowed) {
             *index = i;
             return ND_OK;
         }
@@ -46,8 +46,9 @@ static nd_status prepare(nd_run_set *set, const nd_calibration *own, const nd_fi
     ND_TRY(nd_measured_complete(run, calibration, err));
     ND_TRY(
         nd_cost_context_init(&run->model, &run->cluster, &run->train, &run->stack, calibration, &entry->context, err));
+    set->some_own = set->some_own || !calibration->borrowed;
     if (fitted != NULL) {
-        entry->context.uncertainty = nd_fitted_uncertainty(fitted, calibration, &run->cluster.gpu, &run->stack);
+        entry->context.uncertainty = nd_fitted_uncertainty(fitted, calibration, &run->stack);
     }
     return ND_OK;
 }

@@ -31,6 +31,7 @@ typedef struct nd_run_set {
     int64_t skipped_count;
     nd_calibration calibrations[ND_SET_CALIBRATIONS_MAX]; /* one per calibration file in use; may be changed */
     int32_t calibrations_count;
+    bool some_own; /* some run is on a GPU with a calibration of its own */
 } nd_run_set;
 
 /** Read every row of a table.

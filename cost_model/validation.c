@@ -182,8 +182,8 @@ static nd_status hold_out(nd_run_set *set, const char *source, const nd_run_fit 
     for (int64_t i = 0; i < set->count; i++) {
         nd_run_entry *entry = &set->entries[i];
         if (strcmp(entry->run.source, source) == 0) {
-            entry->context.uncertainty = nd_fitted_uncertainty(&table, &set->calibrations[entry->calibration],
-                                                               &entry->run.cluster.gpu, &entry->run.stack);
+            entry->context.uncertainty =
+                nd_fitted_uncertainty(&table, &set->calibrations[entry->calibration], &entry->run.stack);
             predict(set, i, &validation->rows[i]);
         }
     }
