@@ -10,8 +10,8 @@ extern const nd_resource nd_calibration_resources[];
 
 /* Calibration that stands for an architecture without one of its own. */
 static const char *const family_defaults[][2] = {
-    {"volta", "a100"},     {"turing", "a100"},          {"ampere", "a100"},  {"ada", "a100"},     {"hopper", "h100"},
-    {"blackwell", "b200"}, {"blackwell ultra", "b200"}, {"cdna2", "mi300x"}, {"cdna3", "mi300x"}, {"cdna4", "mi300x"},
+    {"volta", "v100-32gb"}, {"turing", "a100"},          {"ampere", "a100"},  {"ada", "a100"},     {"hopper", "h100"},
+    {"blackwell", "b200"},  {"blackwell ultra", "b200"}, {"cdna2", "mi300x"}, {"cdna3", "mi300x"}, {"cdna4", "mi300x"},
 };
 
 static nd_status read_collective(nd_json object, const char *key, nd_collective_constants *out, nd_error *err)
@@ -105,6 +105,7 @@ static nd_status read_calibration(nd_json root, const char *name, nd_calibration
     (void)snprintf(out->gpu, sizeof out->gpu, "%s", text);
     ND_TRY(nd_json_need_string(root, "source", &text, err));
     (void)snprintf(out->source, sizeof out->source, "%s", text);
+    ND_TRY(nd_json_opt_bool(root, "borrowed", &out->borrowed, err));
     for (size_t i = 0; i < sizeof constants / sizeof constants[0]; i++) {
         nd_json figure;
         ND_TRY(nd_json_need(root, constants[i].key, &figure, err));
@@ -139,7 +140,7 @@ const char *nd_calibration_family(const nd_gpu_spec *gpu)
 static bool is_same_chip(const char *gpu, const char *owner)
 {
     static const char *const same_chips[][2] = {
-        {"a100-40gb", "a100"}, {"a800", "a100"},  {"h200", "h100"},
+        {"a100-40gb", "a100"}, {"a800", "a100"},  {"h200", "h100"},       {"v100-16gb", "v100-32gb"},
         {"h800", "h100"},      {"gh200", "h100"}, {"gh200-96gb", "h100"},
     };
     for (size_t i = 0; i < sizeof same_chips / sizeof same_chips[0]; i++) {
@@ -163,7 +164,8 @@ nd_status nd_calibration_for_gpu(const nd_gpu_spec *gpu, nd_calibration *out, nd
     nd_json_doc *doc = NULL;
     ND_TRY(nd_json_parse(resource->text, resource->length, resource->name, &doc, err));
     ND_TRY(read_doc(doc, resource->name, out, err));
-    out->borrowed = strcmp(out->gpu, gpu->name) != 0 && !is_same_chip(gpu->name, out->gpu);
+    /* a file may say itself that most of its constants are a relative's */
+    out->borrowed = out->borrowed || (strcmp(out->gpu, gpu->name) != 0 && !is_same_chip(gpu->name, out->gpu));
     return ND_OK;
 }
 

@@ -3,5 +3,7 @@
 # cost_model/fitted/runs.json; rebuild afterwards, since the program carries it. Takes about two minutes: every source is left
 # out once, to see how far the model is off on runs that it was not fitted to.
 set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-exec "${1:?usage: refit.sh NDPLAN}" calibrate --from-runs "$here/runs.csv" --bare-priors --output "$here/../fitted/runs.json"
+: "${1:?usage: refit.sh NDPLAN}"
+case $1 in /*) ;; *) set -- "$(pwd)/$1" ;; esac
+cd "$(dirname "$0")/../.."
+exec "$1" calibrate --from-runs cost_model/measurements/runs.csv --bare-priors --output cost_model/fitted/runs.json
