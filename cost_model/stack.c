@@ -119,6 +119,7 @@ static nd_status read_time_figures(nd_json root, nd_stack *stack, nd_error *err)
     ND_TRY(nd_json_opt_bool(root, "accumulate_wgrad_fp32", &style->accumulate_wgrad_fp32, err));
     ND_TRY(nd_json_opt_bool(root, "selective_is_per_op", &style->selective_is_per_op, err));
     ND_TRY(nd_json_opt_bool(root, "gathers_sp_in_backward", &style->gathers_sp_in_backward, err));
+    ND_TRY(nd_json_opt_bool(root, "gathers_fp8", &style->gathers_fp8, err));
     ND_TRY(nd_json_opt_bool(root, "ep_deduplicates", &stack->ep_deduplicates, err));
     ND_TRY(nd_json_opt_bool(root, "overlaps_dp", &stack->overlaps_dp, err));
     ND_TRY(nd_json_opt_bool(root, "overlaps_pp", &stack->overlaps_pp, err));

@@ -141,6 +141,13 @@ nd_op *nd_builder_collective(nd_block_builder *builder, const char *name, nd_col
     return op;
 }
 
+/* Bytes of one sequence-parallel gather of the residual stream. */
+static double gather_bytes(const nd_block_builder *builder)
+{
+    bool fp8 = builder->style->gathers_fp8 && builder->train->precision == ND_DTYPE_FP8;
+    return (double)builder->tokens * (double)builder->model->hidden * (fp8 ? 1.0 : builder->element_bytes);
+}
+
 void nd_builder_tp_enter(nd_block_builder *builder)
 {
     if (builder->tp == 1) {
@@ -153,12 +160,12 @@ void nd_builder_tp_enter(nd_block_builder *builder)
                               sp ? ND_REDUCE_SCATTER : ND_ALL_REDUCE, ND_GROUP_TP, bytes);
         if (sp && builder->style->gathers_sp_in_backward) {
             /* the saved shard is gathered again for the weight gradient, behind the data gradient's GEMM */
-            nd_op *op =
-                nd_builder_collective(builder, "tp all-gather (saved input)", ND_ALL_GATHER, ND_GROUP_TP, bytes);
+            nd_op *op = nd_builder_collective(builder, "tp all-gather (saved input)", ND_ALL_GATHER, ND_GROUP_TP,
+                                              gather_bytes(builder));
             op->overlap_frac = 0.5;
         }
     } else if (sp && runs_forward_ops(builder)) {
-        nd_builder_collective(builder, "tp all-gather", ND_ALL_GATHER, ND_GROUP_TP, bytes);
+        nd_builder_collective(builder, "tp all-gather", ND_ALL_GATHER, ND_GROUP_TP, gather_bytes(builder));
     }
 }
 
@@ -171,7 +178,7 @@ void nd_builder_tp_leave(nd_block_builder *builder)
     bool sp = builder->residual_split > 1;
     if (builder->pass == ND_PASS_BACKWARD) {
         if (sp) {
-            nd_builder_collective(builder, "tp all-gather", ND_ALL_GATHER, ND_GROUP_TP, bytes);
+            nd_builder_collective(builder, "tp all-gather", ND_ALL_GATHER, ND_GROUP_TP, gather_bytes(builder));
         }
     } else if (runs_forward_ops(builder)) {
         nd_builder_collective(builder, sp ? "tp reduce-scatter" : "tp all-reduce",

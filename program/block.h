@@ -84,9 +84,10 @@ typedef struct nd_block_style {
     bool selective_is_per_op;    /* selective keeps every second matmul (torch); else all but core attention */
     bool gathers_sp_in_backward; /* sequence-parallel inputs are saved sharded and gathered again */
     bool fp8_saved_inputs;       /* fp8 matrices keep their inputs in fp8 (Transformer Engine), else in 16 bit */
-    double logit_bytes;          /* memory of the loss, bytes per logit */
-    double loss_traffic_bytes;   /* HBM traffic of the loss, bytes per logit, forward + backward */
-    double loss_chunks;          /* >= 1: chunked or fused-linear loss */
+    bool gathers_fp8;   /* tensor-parallel all-gathers carry fp8 in fp8 training (Transformer Engine's user buffers) */
+    double logit_bytes; /* memory of the loss, bytes per logit */
+    double loss_traffic_bytes; /* HBM traffic of the loss, bytes per logit, forward + backward */
+    double loss_chunks;        /* >= 1: chunked or fused-linear loss */
 } nd_block_style;
 
 /** List the operations of a part for one pass.
