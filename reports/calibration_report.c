@@ -7,7 +7,7 @@
 static const nd_column columns[] = {
     {"belongs to", NULL, ND_ALIGN_LEFT, 0, 0}, {"constant", NULL, ND_ALIGN_LEFT, 0, 0},
     {"prior", NULL, ND_ALIGN_RIGHT, 0, 0},     {"fitted", NULL, ND_ALIGN_RIGHT, 0, 0},
-    {"std error", "%", ND_ALIGN_RIGHT, 0, 0},  {"", NULL, ND_ALIGN_LEFT, 1, 0},
+    {"std error", "%", ND_ALIGN_RIGHT, 0, 0},  {"from", NULL, ND_ALIGN_LEFT, 0, 0},
 };
 
 static void add_number(nd_table *table, int digits, double value)
@@ -27,7 +27,7 @@ static void add_constant(nd_table *table, const nd_fitted *fitted, int32_t index
     add_number(table, 4, constant->prior);
     add_number(table, 4, fitted->value[index]);
     add_number(table, 3, 100.0 * fitted->log_sd[index]);
-    nd_table_add(table, fitted->identified[index] ? "" : "not identified, prior kept");
+    nd_table_add(table, fitted->identified[index] ? "runs" : "prior");
 }
 
 static int compare(const void *a, const void *b)
@@ -61,6 +61,8 @@ static double median_error(const nd_calibration_result *result, bool left_out)
 static void print_errors(FILE *stream, const nd_calibration_result *result, const nd_report_style *style)
 {
     const nd_fitted *fitted = &result->fitted;
+    nd_report_paragraph(stream, style, 0, 2,
+                        "from prior: not identified, the runs do not narrow it and the prior is kept.");
     nd_report_paragraph(stream, style, 0, 2,
                         "Median error of the %" PRId64 " runs: %.1f %%; reduced chi-square %.2f, reciprocal condition "
                         "number %.2g.",
