@@ -1,4 +1,5 @@
 /* --anchor step_s=1.92[,LAYOUT]: one measured step. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,8 +42,9 @@ nd_status nd_inputs_anchor(const nd_options *options, nd_inputs *inputs, const n
         }
     } else {
         return nd_fail(err, ND_EINVAL,
-                       "--anchor needs the layout that was measured: --anchor step_s=%.4g,dp_shard=8,micro_batch=1",
-                       step_s);
+                       "--anchor needs the layout that was measured: --anchor step_s=%.4g,dp_shard=%" PRId64
+                       ",micro_batch=1",
+                       step_s, inputs->cluster.gpus);
     }
     nd_error why;
     nd_status status = nd_anchor(&inputs->cost, &inputs->calibration, &inputs->stack, &measured, step_s, &factor, &why);

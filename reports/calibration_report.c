@@ -58,6 +58,16 @@ static double median_error(const nd_calibration_result *result, bool left_out)
     return median;
 }
 
+static const char *form_text(char *out, size_t room, double log_sd)
+{
+    if (log_sd > 0.0) {
+        (void)snprintf(out, room, "%.1f %%", 100.0 * log_sd);
+    } else {
+        (void)snprintf(out, room, "no such runs");
+    }
+    return out;
+}
+
 static void print_errors(FILE *stream, const nd_calibration_result *result, const nd_report_style *style)
 {
     const nd_fitted *fitted = &result->fitted;
@@ -73,12 +83,14 @@ static void print_errors(FILE *stream, const nd_calibration_result *result, cons
                             "keep the built-in one.");
         return;
     }
+    char dense[32];
+    char hard[32];
     nd_report_paragraph(stream, style, 0, 2,
                         "Each of the %" PRId64 " sources predicted without its own runs: median error %.1f %%. The "
-                        "model's own error that makes 80 %% intervals hold there: %.1f %% (dense), %.1f %% (fp8 or "
-                        "experts).",
-                        result->sources, median_error(result, true), 100.0 * fitted->form_log_sd,
-                        100.0 * fitted->hard_form_log_sd);
+                        "model's own error that makes 80 %% intervals hold there: %s (dense), %s (fp8 or experts).",
+                        result->sources, median_error(result, true),
+                        form_text(dense, sizeof dense, fitted->form_log_sd),
+                        form_text(hard, sizeof hard, fitted->hard_form_log_sd));
 }
 
 nd_status nd_report_calibration(FILE *stream, const nd_calibration_result *result, const nd_report_style *style,
