@@ -22,7 +22,8 @@ static const nd_command_syntax calibrate_syntax = {
     .options = calibrate_options,
     .options_count = sizeof calibrate_options / sizeof calibrate_options[0],
     .notes = "A run is a row with model, gpu, gpus, layout and step_time_s or tokens_per_s_per_gpu; `ndplan\n"
-             "validate --help` lists the columns. Use the result with --calibration FILE.\n"
+             "validate --help` lists the columns. --stack S fits only runs of that software. Use the result with\n"
+             "--calibration FILE.\n"
              "Exit status: 0 done, 2 usage or input error.",
 };
 
