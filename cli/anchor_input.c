@@ -1,4 +1,5 @@
 /* --anchor step_s=1.92[,LAYOUT]: one measured step. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 #include "cli/layout_input.h"
 #include "core/text.h"
 #include "cost_model/anchor.h"
+#include "planner/constraints.h"
 
 static nd_status read_step(const char *text, double *step_s, const char **rest, nd_error *err)
 {
@@ -27,22 +29,28 @@ nd_status nd_inputs_anchor(const nd_options *options, nd_inputs *inputs, const n
     double step_s = 0.0;
     double factor = 1.0;
     nd_layout measured;
-    uint32_t keys = 0;
     if (text == NULL) {
         return ND_OK;
     }
     ND_TRY(read_step(text, &step_s, &rest, err));
     if (rest[0] != '\0') {
-        ND_TRY(nd_layout_input(inputs, "--anchor", rest, &measured, &keys, err));
-        nd_layout_input_sequence_parallel(inputs, &measured, keys);
+        ND_TRY(nd_layout_input_measured(inputs, "--anchor", rest, &measured, err));
     } else if (layout != NULL) {
         measured = *layout;
+        if (!nd_layout_allowed(&inputs->cost, inputs->framework, layout, NULL, NULL)) {
+            return ND_OK; /* nothing to scale: the report says why the layout cannot run */
+        }
     } else {
         return nd_fail(err, ND_EINVAL,
-                       "--anchor needs the layout that was measured: --anchor step_s=%.4g,dp_shard=8,micro_batch=1",
-                       step_s);
+                       "--anchor needs the layout that was measured: --anchor step_s=%.4g,dp_shard=%" PRId64
+                       ",micro_batch=1",
+                       step_s, inputs->cluster.gpus);
     }
-    ND_TRY(nd_anchor(&inputs->cost, &inputs->calibration, &inputs->stack, &measured, step_s, &factor, err));
+    nd_error why;
+    nd_status status = nd_anchor(&inputs->cost, &inputs->calibration, &inputs->stack, &measured, step_s, &factor, &why);
+    if (status != ND_OK) {
+        return nd_fail(err, status, "--anchor: %.900s", why.message);
+    }
     char value[32];
     (void)snprintf(value, sizeof value, "step_s=%.4g", step_s);
     nd_inputs_assume(inputs, "--anchor", value,

@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "core/csv.h"
 #include "cost_model/calibrate.h"
+#include "cost_model/measured_table.h"
 #include "reports/calibration_report.h"
 
 static const nd_option_id calibrate_options[] = {
@@ -21,7 +22,8 @@ static const nd_command_syntax calibrate_syntax = {
     .options = calibrate_options,
     .options_count = sizeof calibrate_options / sizeof calibrate_options[0],
     .notes = "A run is a row with model, gpu, gpus, layout and step_time_s or tokens_per_s_per_gpu; `ndplan\n"
-             "validate --help` lists the columns. Use the result with --calibration FILE.\n"
+             "validate --help` lists the columns. --stack S fits only runs of that software. Use the result with\n"
+             "--calibration FILE.\n"
              "Exit status: 0 done, 2 usage or input error.",
 };
 
@@ -78,7 +80,8 @@ static nd_status run_calibrate(const nd_options *options, int *exit_status, nd_e
         .skip_left_out = nd_options_has(options, ND_OPTION_SKIP_LEFT_OUT),
         .start = nd_options_has(options, ND_OPTION_BARE_PRIORS) ? NULL : &shipped,
     };
-    nd_status status = nd_calibrate_from_runs(&request, &result, err);
+    nd_status status = nd_measured_check_table(csv, err);
+    status = status == ND_OK ? nd_calibrate_from_runs(&request, &result, err) : status;
     nd_csv_free(csv);
     if (status != ND_OK) {
         return status;

@@ -97,7 +97,7 @@ static nd_status run_estimate(const nd_options *options, int *exit_status, nd_er
                        ",micro_batch=1,recompute=full; `ndplan suggest` finds good ones",
                        inputs.cluster.gpus);
     }
-    ND_TRY(nd_layout_input(&inputs, "--layout", text, &layout, &keys, err));
+    ND_TRY(nd_layout_input(&inputs, text, &layout, &keys, err));
     ND_TRY(nd_inputs_finish(&inputs, err));
     nd_layout_input_sequence_parallel(&inputs, &layout, keys);
     ND_TRY(nd_inputs_anchor(options, &inputs, &layout, err));

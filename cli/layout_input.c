@@ -71,14 +71,14 @@ static nd_status settle_batch(nd_inputs *inputs, nd_layout *layout, uint32_t key
 }
 
 /* What the layout leaves open follows from the stack. */
-static void settle_layout(nd_inputs *inputs, nd_layout *layout, uint32_t keys)
+static void settle_layout(nd_inputs *inputs, const char *option, nd_layout *layout, uint32_t keys)
 {
     const nd_stack *stack = &inputs->stack;
     if (!given(keys, ND_LAYOUT_KEY_SHARDING) && layout->size[ND_AXIS_DP_SHARD] * layout->size[ND_AXIS_CP] > 1) {
         layout->sharding = stack->default_sharding;
         char value[32];
         (void)snprintf(value, sizeof value, "sharding=%s", nd_sharding_name(layout->sharding));
-        nd_inputs_assume(inputs, "--layout", value, "what stack %s does", stack->name);
+        nd_inputs_assume(inputs, option, value, "what stack %s does", stack->name);
     }
     if (!given(keys, ND_LAYOUT_KEY_SCHEDULE) && layout->vpp > 1) {
         layout->schedule = ND_SCHEDULE_INTERLEAVED;
@@ -88,29 +88,78 @@ static void settle_layout(nd_inputs *inputs, nd_layout *layout, uint32_t keys)
     }
 }
 
-void nd_layout_input_sequence_parallel(nd_inputs *inputs, nd_layout *layout, uint32_t keys)
+/* Sequence parallelism goes with tp where `context` allows it. */
+static void settle_sequence_parallel(nd_inputs *inputs, const nd_cost_context *context, const char *option,
+                                     nd_layout *layout, uint32_t keys)
 {
     if (given(keys, ND_LAYOUT_KEY_SP) || layout->size[ND_AXIS_TP] == 1) {
         return;
     }
     nd_layout without = *layout;
     without.sequence_parallel = false;
-    if (!nd_layout_allowed(&inputs->cost, inputs->framework, layout, NULL, NULL) &&
-        nd_layout_allowed(&inputs->cost, inputs->framework, &without, NULL, NULL)) {
+    if (!nd_layout_allowed(context, inputs->framework, layout, NULL, NULL) &&
+        nd_layout_allowed(context, inputs->framework, &without, NULL, NULL)) {
         *layout = without;
     }
-    nd_inputs_assume(inputs, "--layout", layout->sequence_parallel ? "sp=on" : "sp=off",
+    nd_inputs_assume(inputs, option, layout->sequence_parallel ? "sp=on" : "sp=off",
                      layout->sequence_parallel ? "sequence parallelism goes with tp"
                                                : "this software has no sequence parallelism");
 }
 
-nd_status nd_layout_input(nd_inputs *inputs, const char *option, const char *text, nd_layout *layout, uint32_t *keys,
-                          nd_error *err)
+void nd_layout_input_sequence_parallel(nd_inputs *inputs, nd_layout *layout, uint32_t keys)
+{
+    settle_sequence_parallel(inputs, &inputs->cost, "--layout", layout, keys);
+}
+
+nd_status nd_layout_input(nd_inputs *inputs, const char *text, nd_layout *layout, uint32_t *keys, nd_error *err)
 {
     *layout = nd_layout_single();
     *keys = 0;
-    ND_TRY(parse(option, text, &inputs->cluster, layout, keys, err));
+    ND_TRY(parse("--layout", text, &inputs->cluster, layout, keys, err));
     ND_TRY(settle_batch(inputs, layout, *keys, err));
-    settle_layout(inputs, layout, *keys);
+    settle_layout(inputs, "--layout", layout, *keys);
+    return ND_OK;
+}
+
+/* The batch of a measured layout: its own when it has an accumulation, else the task's. */
+static nd_status settle_measured_batch(const nd_train_spec *train, const char *option, nd_layout *layout, uint32_t keys,
+                                       nd_error *err)
+{
+    int64_t once = layout->micro_batch * nd_layout_data_ranks(layout);
+    if (given(keys, ND_LAYOUT_KEY_GRAD_ACCUM)) {
+        return layout->grad_accum <= (INT64_C(1) << 40) / once
+                   ? ND_OK
+                   : nd_fail(err, ND_EINVAL, "%s: grad_accum=%" PRId64 " makes a batch of more than 2^40 sequences",
+                             option, layout->grad_accum);
+    }
+    if (train->global_batch_seqs % once != 0) {
+        return nd_fail(err, ND_EINVAL,
+                       "%s: the global batch of %" PRId64 " sequences is no multiple of %" PRId64 " (micro_batch %d x "
+                       "%" PRId64 " data ranks); add the grad_accum that was measured",
+                       option, train->global_batch_seqs, once, (int)layout->micro_batch, nd_layout_data_ranks(layout));
+    }
+    layout->grad_accum = train->global_batch_seqs / once;
+    return ND_OK;
+}
+
+nd_status nd_layout_input_measured(nd_inputs *inputs, const char *option, const char *text, nd_layout *layout,
+                                   nd_error *err)
+{
+    uint32_t keys = 0;
+    nd_refusal refusal = {0};
+    *layout = nd_layout_single();
+    ND_TRY(parse(option, text, &inputs->cluster, layout, &keys, err));
+    ND_TRY(settle_measured_batch(&inputs->train, option, layout, keys, err));
+    settle_layout(inputs, option, layout, keys);
+    nd_train_spec train = inputs->train; /* of the measured run, whose batch may be another than the task's */
+    nd_cost_context context = inputs->cost;
+    train.global_batch_seqs = nd_layout_global_batch_seqs(layout);
+    context.train = &train;
+    settle_sequence_parallel(inputs, &context, option, layout, keys);
+    if (!nd_layout_allowed(&context, inputs->framework, layout, NULL, &refusal)) {
+        return nd_fail(err, ND_EINVAL, "%s: a layout that is not legal (%s) was not measured: %s%s%s", option,
+                       refusal.rule, refusal.message, refusal.nearest[0] != '\0' ? "; nearest legal: " : "",
+                       refusal.nearest);
+    }
     return ND_OK;
 }

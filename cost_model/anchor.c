@@ -42,6 +42,9 @@ nd_status nd_anchor(nd_cost_context *context, nd_calibration *calibration, nd_st
     double high = factor_max;
     nd_estimate estimate;
     double middle = 1.0;
+    if (!(step_s > 0.0) || !isfinite(step_s)) {
+        return nd_fail(err, ND_EINVAL, "a measured step must be a positive time, got %g s", step_s);
+    }
     for (int i = 0; i < 60; i++) {
         slow_down(&before, &stack_before, middle, calibration, stack);
         nd_estimate_layout(context, layout, &estimate);

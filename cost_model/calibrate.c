@@ -54,6 +54,38 @@ static nd_status list_runs(calibration_work *work, const nd_calibrate_request *r
     return ND_OK;
 }
 
+/* Why no run is left: what was asked for, and what the table has. */
+static nd_status nothing_to_fit(const calibration_work *work, const nd_calibrate_request *request, nd_error *err)
+{
+    const nd_run_set *set = &work->set;
+    const nd_fit_selection everything = {0};
+    int64_t usable = 0;
+    const nd_run_entry *first = NULL;
+    for (int64_t i = set->count - 1; i >= 0; i--) {
+        if (nd_run_is_selected(set, &set->entries[i], &everything)) {
+            first = &set->entries[i];
+            usable++;
+        }
+    }
+    if (first != NULL) {
+        return nd_fail(
+            err, ND_EINVAL,
+            "no run to fit: none of the %lld usable runs is of %s%s%s%s%s; run %s, for example, is of GPU %s "
+            "and stack %s",
+            (long long)usable, request->gpu != NULL ? "GPU " : "", request->gpu != NULL ? request->gpu : "",
+            request->gpu != NULL && request->stack != NULL ? " and " : "", request->stack != NULL ? "stack " : "",
+            request->stack != NULL ? request->stack : "", first->run.id, set->calibrations[first->calibration].gpu,
+            first->run.stack.name);
+    }
+    if (set->count == 0 && set->skipped_count > 0) {
+        return nd_fail(err, ND_EINVAL, "no run to fit: no row can be predicted; the first, %s: %s", set->skipped[0].id,
+                       set->skipped[0].reason);
+    }
+    return nd_fail(err, ND_EINVAL,
+                   "no run to fit: none of the %lld has a measured step, a grade other than C and no FLAG in its notes",
+                   (long long)set->count);
+}
+
 static void set_priors(calibration_work *work)
 {
     double priors[ND_FIT_PARAMETERS_MAX];
@@ -121,7 +153,8 @@ static double coverage(const calibration_work *work, bool hard, double form)
     return total > 0.0 ? inside / total : -1.0;
 }
 
-/* The smallest form error whose intervals cover as many left-out runs as they promise. */
+/* The smallest form error whose intervals cover as many left-out runs as they promise; never less than the scatter of
+ * one run, since a few runs that happen to agree do not make a model exact. */
 static double form_error(const calibration_work *work, bool hard)
 {
     double low = 0.0;
@@ -137,7 +170,7 @@ static double form_error(const calibration_work *work, bool hard)
             low = middle;
         }
     }
-    return high;
+    return fmax(high, nd_run_scatter_log_sd(hard));
 }
 
 static void record_fit(const calibration_work *work, const nd_calibrate_request *request, nd_fitted *out)
@@ -232,6 +265,9 @@ nd_status nd_calibrate_from_runs(const nd_calibrate_request *request, nd_calibra
     status = status == ND_OK ? nd_run_set_load(request->csv, NULL, request->start, &work->set, err) : status;
     if (status == ND_OK) {
         status = list_runs(work, request, err);
+        if (status == ND_OK && work->count == 0) {
+            status = nothing_to_fit(work, request, err);
+        }
         status = status == ND_OK ? fit_all(work, request, result, err) : status;
         nd_run_set_free(&work->set);
         free(work->runs);

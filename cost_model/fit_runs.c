@@ -53,6 +53,11 @@ typedef struct run_problem {
     int64_t count;
 } run_problem;
 
+double nd_run_scatter_log_sd(bool hard)
+{
+    return hard ? hard_log_sd : dense_log_sd;
+}
+
 bool nd_run_is_usable(const nd_measured_run *run)
 {
     return run->step_s > 0.0 && !run->contradictory && run->grade != 'C';
@@ -197,7 +202,7 @@ static double scatter_of(const nd_run_set *set, const nd_fit_selection *selectio
     double rows = (double)rows_of_source(set, selection, run->source);
     /* alone, a source's shared unknowns are just what is asked for */
     double crowded = rows < (double)all ? fmax(1.0, rows / independent_runs) : 1.0;
-    return (nd_measured_is_hard(run) ? hard_log_sd : dense_log_sd) * sqrt(crowded);
+    return nd_run_scatter_log_sd(nd_measured_is_hard(run)) * sqrt(crowded);
 }
 
 static nd_status collect(nd_run_set *set, const nd_fit_selection *selection, run_problem *p, double *measured,

@@ -32,6 +32,10 @@ typedef struct nd_fit_selection {
     const nd_run_fit *near;     /* a fit whose answer is close, to begin there; or NULL */
 } nd_fit_selection;
 
+/** Relative scatter of one run: what even a perfect model is off by.
+ * \param[in] hard  nd_measured_is_hard() */
+double nd_run_scatter_log_sd(bool hard);
+
 /** True when a fit may use the run. */
 bool nd_run_is_usable(const nd_measured_run *run);
 

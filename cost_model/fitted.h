@@ -31,7 +31,8 @@ struct nd_fitted {
 /** The table that the project ships. */
 nd_status nd_fitted_shipped(nd_fitted *out, nd_error *err) ND_NODISCARD;
 
-/** A table from a file (`--calibration FILE`): ND_EIO, or ND_EPARSE with file, line and column. */
+/** A table from a file (`--calibration FILE`): ND_EIO, or ND_EPARSE with file, line and column; *out is untouched
+ * then. */
 nd_status nd_fitted_load(const char *path, nd_fitted *out, nd_error *err) ND_NODISCARD;
 
 /** Lay the fitted values over a calibration and a stack (either may be NULL). */

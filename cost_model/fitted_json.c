@@ -34,11 +34,21 @@ static nd_status read_owner(nd_json entry, nd_run_constant *out, nd_error *err)
                : nd_json_fail(entry, err, "'%.40s' is no constant of a %s", out->key, out->of_stack ? "stack" : "GPU");
 }
 
+static bool is_same(const nd_run_constant *a, const nd_run_constant *b)
+{
+    return a->of_stack == b->of_stack && strcmp(a->owner, b->owner) == 0 && strcmp(a->key, b->key) == 0;
+}
+
 static nd_status read_constant(nd_json entry, nd_fitted *out, int32_t index, nd_error *err)
 {
     nd_run_constant *constant = &out->constants[index];
     nd_json identified;
     ND_TRY(read_owner(entry, constant, err));
+    for (int32_t i = 0; i < index; i++) {
+        if (is_same(&out->constants[i], constant)) {
+            return nd_json_fail(entry, err, "%s of '%s' is there twice", constant->key, constant->owner);
+        }
+    }
     ND_TRY(nd_json_need_double(entry, "prior", 1e-12, 1e6, &constant->prior, err));
     ND_TRY(nd_json_need_double(entry, "fitted", 1e-12, 1e6, &out->value[index], err));
     ND_TRY(nd_json_need_double(entry, "log_sd", 0.0, 10.0, &out->log_sd[index], err));
@@ -46,18 +56,28 @@ static nd_status read_constant(nd_json entry, nd_fitted *out, int32_t index, nd_
     return nd_json_as_bool(identified, "identified", &out->identified[index], err);
 }
 
+/* A member that must be an array: elements of anything else have no place. */
+static nd_status need_array(nd_json object, const char *key, nd_json *out, nd_error *err)
+{
+    ND_TRY(nd_json_need(object, key, out, err));
+    nd_json_type type = nd_json_typeof(*out);
+    return type == ND_JSON_ARRAY
+               ? ND_OK
+               : nd_json_fail(*out, err, "'%s' must be an array, got %s", key, nd_json_type_name(type));
+}
+
 /* Row i holds the covariances of constant i with constants 0 to i. */
 static nd_status read_covariance(nd_json root, nd_fitted *out, nd_error *err)
 {
     nd_json rows;
-    ND_TRY(nd_json_need(root, "covariance", &rows, err));
+    ND_TRY(need_array(root, "covariance", &rows, err));
     if (nd_json_size(rows) != (size_t)out->constants_count) {
         return nd_json_fail(rows, err, "covariance needs a row for each of the %d constants, got %zu",
                             (int)out->constants_count, nd_json_size(rows));
     }
     for (int32_t i = 0; i < out->constants_count; i++) {
         nd_json row = nd_json_at(rows, (size_t)i);
-        if (nd_json_size(row) != (size_t)i + 1) {
+        if (nd_json_typeof(row) != ND_JSON_ARRAY || nd_json_size(row) != (size_t)i + 1) {
             return nd_json_fail(row, err, "row %d of the covariance needs %d numbers, got %zu", (int)i + 1, (int)i + 1,
                                 nd_json_size(row));
         }
@@ -72,11 +92,13 @@ static nd_status read_covariance(nd_json root, nd_fitted *out, nd_error *err)
 
 static nd_status read_head(nd_json root, nd_fitted *out, nd_error *err)
 {
-    const char *text = NULL;
-    ND_TRY(nd_json_need_string(root, "schema", &text, err));
+    const char *text = "missing";
+    ND_TRY(nd_json_opt_string(root, "schema", &text, err));
     if (strcmp(text, schema) != 0) {
-        return nd_json_fail(root, err, "schema is '%.60s', not '%s'; `ndplan calibrate` writes such files", text,
-                            schema);
+        return nd_json_fail(root, err,
+                            "no file of fitted constants: schema is %.60s, not '%s'; `ndplan calibrate` "
+                            "writes such files",
+                            text, schema);
     }
     ND_TRY(nd_json_need_string(root, "source", &text, err));
     (void)snprintf(out->source, sizeof out->source, "%s", text);
@@ -93,7 +115,7 @@ static nd_status read_fitted(nd_json root, nd_fitted *out, nd_error *err)
 {
     nd_json constants;
     ND_TRY(read_head(root, out, err));
-    ND_TRY(nd_json_need(root, "constants", &constants, err));
+    ND_TRY(need_array(root, "constants", &constants, err));
     size_t count = nd_json_size(constants);
     if (count > ND_FIT_PARAMETERS_MAX) {
         return nd_json_fail(constants, err, "more than %d constants", (int)ND_FIT_PARAMETERS_MAX);
@@ -107,10 +129,14 @@ static nd_status read_fitted(nd_json root, nd_fitted *out, nd_error *err)
 
 static nd_status read_doc(nd_json_doc *doc, const char *name, nd_fitted *out, nd_error *err)
 {
-    memset(out, 0, sizeof *out);
-    (void)snprintf(out->name, sizeof out->name, "%s", name);
-    nd_status status = read_fitted(nd_json_root(doc), out, err);
+    nd_fitted fitted;
+    memset(&fitted, 0, sizeof fitted);
+    (void)snprintf(fitted.name, sizeof fitted.name, "%s", name);
+    nd_status status = read_fitted(nd_json_root(doc), &fitted, err);
     nd_json_free(doc);
+    if (status == ND_OK) {
+        *out = fitted;
+    }
     return status;
 }
 

@@ -7,7 +7,7 @@
 static const nd_column columns[] = {
     {"belongs to", NULL, ND_ALIGN_LEFT, 0, 0}, {"constant", NULL, ND_ALIGN_LEFT, 0, 0},
     {"prior", NULL, ND_ALIGN_RIGHT, 0, 0},     {"fitted", NULL, ND_ALIGN_RIGHT, 0, 0},
-    {"std error", "%", ND_ALIGN_RIGHT, 0, 0},  {"", NULL, ND_ALIGN_LEFT, 1, 0},
+    {"std error", "%", ND_ALIGN_RIGHT, 0, 0},  {"from", NULL, ND_ALIGN_LEFT, 0, 0},
 };
 
 static void add_number(nd_table *table, int digits, double value)
@@ -27,7 +27,7 @@ static void add_constant(nd_table *table, const nd_fitted *fitted, int32_t index
     add_number(table, 4, constant->prior);
     add_number(table, 4, fitted->value[index]);
     add_number(table, 3, 100.0 * fitted->log_sd[index]);
-    nd_table_add(table, fitted->identified[index] ? "" : "not identified, prior kept");
+    nd_table_add(table, fitted->identified[index] ? "runs" : "prior");
 }
 
 static int compare(const void *a, const void *b)
@@ -58,9 +58,21 @@ static double median_error(const nd_calibration_result *result, bool left_out)
     return median;
 }
 
+static const char *form_text(char *out, size_t room, double log_sd)
+{
+    if (log_sd > 0.0) {
+        (void)snprintf(out, room, "%.1f %%", 100.0 * log_sd);
+    } else {
+        (void)snprintf(out, room, "no such runs");
+    }
+    return out;
+}
+
 static void print_errors(FILE *stream, const nd_calibration_result *result, const nd_report_style *style)
 {
     const nd_fitted *fitted = &result->fitted;
+    nd_report_paragraph(stream, style, 0, 2,
+                        "from prior: not identified, the runs do not narrow it and the prior is kept.");
     nd_report_paragraph(stream, style, 0, 2,
                         "Median error of the %" PRId64 " runs: %.1f %%; reduced chi-square %.2f, reciprocal condition "
                         "number %.2g.",
@@ -71,12 +83,14 @@ static void print_errors(FILE *stream, const nd_calibration_result *result, cons
                             "keep the built-in one.");
         return;
     }
+    char dense[32];
+    char hard[32];
     nd_report_paragraph(stream, style, 0, 2,
                         "Each of the %" PRId64 " sources predicted without its own runs: median error %.1f %%. The "
-                        "model's own error that makes 80 %% intervals hold there: %.1f %% (dense), %.1f %% (fp8 or "
-                        "experts).",
-                        result->sources, median_error(result, true), 100.0 * fitted->form_log_sd,
-                        100.0 * fitted->hard_form_log_sd);
+                        "model's own error that makes 80 %% intervals hold there: %s (dense), %s (fp8 or experts).",
+                        result->sources, median_error(result, true),
+                        form_text(dense, sizeof dense, fitted->form_log_sd),
+                        form_text(hard, sizeof hard, fitted->hard_form_log_sd));
 }
 
 nd_status nd_report_calibration(FILE *stream, const nd_calibration_result *result, const nd_report_style *style,

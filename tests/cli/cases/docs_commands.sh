@@ -15,6 +15,7 @@ done
 mask() {
     sed -E 's/[-+]?[0-9][0-9.,]*/0/g; s/ (us|ms|s):/ s:/; s/ +/ /g; s/^ //; s/ $//'
 }
+cp "$DATA/few_runs.csv" runs.csv # the measured runs of the documents
 blocks=0
 for block in *.block; do
     arguments=$(head -n 1 "$block")

@@ -1,0 +1,3 @@
+# An empty file.
+: >empty.csv
+ndplan calibrate --from-runs empty.csv

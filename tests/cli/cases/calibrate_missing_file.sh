@@ -1,0 +1,2 @@
+# A table that does not exist.
+ndplan calibrate --from-runs missing.csv

@@ -1,0 +1,2 @@
+# Without --from-runs there is nothing to fit to.
+ndplan calibrate

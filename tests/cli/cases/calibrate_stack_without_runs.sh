@@ -1,0 +1,2 @@
+# Software that no run is of.
+ndplan calibrate --from-runs "$DATA/few_runs.csv" --gpu h100 --stack megatron

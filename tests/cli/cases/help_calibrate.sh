@@ -1,0 +1,2 @@
+# Help of calibrate.
+ndplan calibrate --help
