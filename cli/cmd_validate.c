@@ -120,7 +120,7 @@ static nd_status load_runs(const nd_options *options, validate_state *s, nd_erro
         ND_TRY(nd_fitted_load(calibration, &s->own, err));
     }
     /* what a source is predicted with must not have been fitted on it: bare priors to start from */
-    ND_TRY(nd_run_set_load(s->csv, NULL, s->view.leave_one_out ? NULL : &s->fitted, &s->set, err));
+    ND_TRY(nd_run_set_load(s->csv, s->view.leave_one_out ? NULL : &s->fitted, &s->set, err));
     if (calibration != NULL) {
         apply_own(s);
     }

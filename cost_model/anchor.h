@@ -13,8 +13,8 @@ ND_BEGIN_DECLS
  * \param[in,out] calibration  the context's own (it borrows a const one)
  * \param[in,out] stack        the context's own
  * \param[out] factor          how much slower than predicted the machine computes; may be NULL
- * \return ND_EINVAL when the step is no positive time, or no factor from 1/8 to 8 explains it (links alone take longer, or
- *         the machine is no such machine); nothing is changed then.
+ * \return ND_EINVAL when the step is no positive time, or no factor from 1/8 to 8 explains it (links alone take longer,
+ * or the machine is no such machine); nothing is changed then.
  */
 nd_status nd_anchor(nd_cost_context *context, nd_calibration *calibration, nd_stack *stack, const nd_layout *layout,
                     double step_s, double *factor, nd_error *err) ND_NODISCARD;

@@ -262,7 +262,7 @@ nd_status nd_calibrate_from_runs(const nd_calibrate_request *request, nd_calibra
     if (work == NULL || result == NULL) {
         status = nd_fail(err, ND_ENOMEM, "out of memory for a calibration");
     }
-    status = status == ND_OK ? nd_run_set_load(request->csv, NULL, request->start, &work->set, err) : status;
+    status = status == ND_OK ? nd_run_set_load(request->csv, request->start, &work->set, err) : status;
     if (status == ND_OK) {
         status = list_runs(work, request, err);
         if (status == ND_OK && work->count == 0) {

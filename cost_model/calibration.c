@@ -168,10 +168,3 @@ nd_status nd_calibration_for_gpu(const nd_gpu_spec *gpu, nd_calibration *out, nd
     out->borrowed = out->borrowed || (strcmp(out->gpu, gpu->name) != 0 && !is_same_chip(gpu->name, out->gpu));
     return ND_OK;
 }
-
-nd_status nd_calibration_load(const char *path, nd_calibration *out, nd_error *err)
-{
-    nd_json_doc *doc = NULL;
-    ND_TRY(nd_json_load(path, &doc, err));
-    return read_doc(doc, path, out, err);
-}

@@ -71,9 +71,6 @@ const char *nd_calibration_family(const nd_gpu_spec *gpu);
 /** Place of a scalar constant by its JSON key ("gemm_frac"), or NULL. */
 double *nd_calibration_constant(nd_calibration *calibration, const char *key);
 
-/** Read a calibration file (`--calibration FILE`). */
-nd_status nd_calibration_load(const char *path, nd_calibration *out, nd_error *err) ND_NODISCARD;
-
 ND_END_DECLS
 
 #endif

@@ -7,15 +7,11 @@
 #include "cost_model/fitted.h"
 #include "cost_model/time.h"
 
-static nd_status find_calibration(nd_run_set *set, const nd_gpu_spec *gpu, const nd_calibration *own,
-                                  const nd_fitted *fitted, int32_t *index, nd_error *err)
+static nd_status find_calibration(nd_run_set *set, const nd_gpu_spec *gpu, const nd_fitted *fitted, int32_t *index,
+                                  nd_error *err)
 {
     nd_calibration calibration;
-    if (own != NULL) {
-        calibration = *own;
-    } else {
-        ND_TRY(nd_calibration_for_gpu(gpu, &calibration, err));
-    }
+    ND_TRY(nd_calibration_for_gpu(gpu, &calibration, err));
     if (fitted != NULL) {
         nd_fitted_apply(fitted, &calibration, NULL);
     }
@@ -34,10 +30,9 @@ static nd_status find_calibration(nd_run_set *set, const nd_gpu_spec *gpu, const
     return ND_OK;
 }
 
-static nd_status prepare(nd_run_set *set, const nd_calibration *own, const nd_fitted *fitted, nd_run_entry *entry,
-                         nd_error *err)
+static nd_status prepare(nd_run_set *set, const nd_fitted *fitted, nd_run_entry *entry, nd_error *err)
 {
-    ND_TRY(find_calibration(set, &entry->run.cluster.gpu, own, fitted, &entry->calibration, err));
+    ND_TRY(find_calibration(set, &entry->run.cluster.gpu, fitted, &entry->calibration, err));
     const nd_calibration *calibration = &set->calibrations[entry->calibration];
     nd_measured_run *run = &entry->run;
     if (fitted != NULL) {
@@ -53,14 +48,13 @@ static nd_status prepare(nd_run_set *set, const nd_calibration *own, const nd_fi
     return ND_OK;
 }
 
-static nd_status load_row(const nd_csv *csv, size_t row, const nd_calibration *own, const nd_fitted *fitted,
-                          nd_run_set *set, nd_error *err)
+static nd_status load_row(const nd_csv *csv, size_t row, const nd_fitted *fitted, nd_run_set *set, nd_error *err)
 {
     nd_error why;
     nd_run_entry *entry = &set->entries[set->count];
     nd_status status = nd_measured_read(csv, row, &entry->run, &why);
     if (status == ND_OK) {
-        status = prepare(set, own, fitted, entry, &why);
+        status = prepare(set, fitted, entry, &why);
     }
     if (status == ND_EPARSE) {
         return nd_fail(err, status, "%s", why.message);
@@ -76,8 +70,7 @@ static nd_status load_row(const nd_csv *csv, size_t row, const nd_calibration *o
     return ND_OK;
 }
 
-nd_status nd_run_set_load(const nd_csv *csv, const nd_calibration *own, const nd_fitted *fitted, nd_run_set *out,
-                          nd_error *err)
+nd_status nd_run_set_load(const nd_csv *csv, const nd_fitted *fitted, nd_run_set *out, nd_error *err)
 {
     size_t rows = nd_csv_rows(csv);
     ND_TRY(nd_measured_check(csv, err));
@@ -90,7 +83,7 @@ nd_status nd_run_set_load(const nd_csv *csv, const nd_calibration *own, const nd
         return nd_fail(err, ND_ENOMEM, "out of memory for %zu runs", rows);
     }
     for (size_t row = 0; row < rows; row++) {
-        nd_status status = load_row(csv, row, own, fitted, set, err);
+        nd_status status = load_row(csv, row, fitted, set, err);
         if (status != ND_OK) {
             nd_run_set_free(set);
             return status;

@@ -35,11 +35,9 @@ typedef struct nd_run_set {
 } nd_run_set;
 
 /** Read every row of a table.
- * \param[in] own     a calibration for all rows, or NULL for that of each row's GPU
  * \param[in] fitted  constants to lay over calibrations and stacks, or NULL for bare priors
  * ND_EPARSE for a malformed table or cell; rows that cannot be predicted land in out->skipped. */
-nd_status nd_run_set_load(const nd_csv *csv, const nd_calibration *own, const nd_fitted *fitted, nd_run_set *out,
-                          nd_error *err) ND_NODISCARD;
+nd_status nd_run_set_load(const nd_csv *csv, const nd_fitted *fitted, nd_run_set *out, nd_error *err) ND_NODISCARD;
 
 void nd_run_set_free(nd_run_set *set);
 

@@ -30,7 +30,7 @@ static void load(void)
     ND_ASSERT_OK(nd_fitted_shipped(&fitted, &err));
     ND_ASSERT_OK(nd_measured_builtin(&csv, &err));
     CU_ASSERT_PTR_NOT_NULL_FATAL(csv);
-    ND_ASSERT_OK(nd_run_set_load(csv, NULL, &fitted, &set, &err));
+    ND_ASSERT_OK(nd_run_set_load(csv, &fitted, &set, &err));
     ND_ASSERT_OK(nd_validation_create(&set, &validation, &err));
     ND_ASSERT_OK(nd_validation_group_by(&validation, ND_VALIDATION_BY_SOURCE, &groups, &err));
     nd_csv_free(csv);

@@ -281,7 +281,7 @@ static void test_what_the_data_do_not_constrain_keeps_its_prior(void)
     for (int k = 0; k < 3; k++) {
         CU_ASSERT_TRUE(four.identified[k]);
         ND_ASSERT_REL(four.value[k], three.value[k], 1e-3);
-            /* the descent stops when it moves 1e-4 */ /* dropped, it is as if it had not been asked for */
+        /* the descent stops when it moves 1e-4 */ /* dropped, it is as if it had not been asked for */
         ND_ASSERT_REL(four.log_sd[k], three.log_sd[k], 1e-2);
         CU_ASSERT_EQUAL(four.covariance[k][UNUSED], 0.0);
         CU_ASSERT_EQUAL(four.covariance[UNUSED][k], 0.0);

@@ -58,7 +58,7 @@ static void load(const table *t, int rows, nd_run_set *set)
 {
     nd_error err = {.message = ""};
     nd_csv *csv = csv_of(t, rows);
-    ND_ASSERT_OK(nd_run_set_load(csv, NULL, NULL, set, &err));
+    ND_ASSERT_OK(nd_run_set_load(csv, NULL, set, &err));
     CU_ASSERT_EQUAL_FATAL(set->count, rows);
     nd_csv_free(csv);
 }
@@ -283,7 +283,7 @@ static void test_gpus_that_borrow_constants_take_no_part_beside_their_owners(voi
     nd_error err = {.message = ""};
     nd_csv *csv = NULL;
     ND_ASSERT_OK(nd_csv_parse(text, sizeof text - 1, "runs.csv", &csv, &err));
-    ND_ASSERT_OK(nd_run_set_load(csv, NULL, NULL, &set, &err));
+    ND_ASSERT_OK(nd_run_set_load(csv, NULL, &set, &err));
     CU_ASSERT_EQUAL_FATAL(set.count, 2);
     CU_ASSERT_TRUE_FATAL(set.calibrations[set.entries[1].calibration].borrowed);
     CU_ASSERT_TRUE(nd_run_is_selected(&set, &set.entries[0], &(nd_fit_selection){0}));

@@ -31,7 +31,7 @@ static void test_rows_that_cannot_be_predicted_are_kept_with_their_reason(void)
     static const char text[] = "id,model,gpu,gpus,dp_shard\nA-1,llama-3.1-8b,H100,8,8\nA-2,llama-3.1-8b,H100,8,4\n"
                                "A-3,llama-3.1-8b,H100,16,16\nA-4,llama-3.1-8b,A100,16,16\n";
     ND_ASSERT_OK(nd_csv_parse(text, sizeof text - 1, "runs.csv", &csv, &err));
-    ND_ASSERT_OK(nd_run_set_load(csv, NULL, NULL, &set, &err));
+    ND_ASSERT_OK(nd_run_set_load(csv, NULL, &set, &err));
     CU_ASSERT_EQUAL(set.count, 3);
     CU_ASSERT_EQUAL(set.skipped_count, 1);
     CU_ASSERT_STRING_EQUAL(set.skipped[0].id, "A-2");
@@ -51,25 +51,8 @@ static void test_a_malformed_cell_fails_the_table(void)
     nd_csv *csv = NULL;
     static const char text[] = "model,gpu,gpus\nllama-3.1-8b,H100,8\nllama-3.1-8b,H100,eight\n";
     ND_ASSERT_OK(nd_csv_parse(text, sizeof text - 1, "runs.csv", &csv, &err));
-    CU_ASSERT_EQUAL(nd_run_set_load(csv, NULL, NULL, &set, &err), ND_EPARSE);
+    CU_ASSERT_EQUAL(nd_run_set_load(csv, NULL, &set, &err), ND_EPARSE);
     ND_ASSERT_CONTAINS(err.message, "runs.csv:3: gpus");
-    nd_csv_free(csv);
-}
-
-static void test_an_own_calibration_stands_for_all_rows(void)
-{
-    static nd_run_set set;
-    nd_error err = {.message = ""};
-    nd_csv *csv = NULL;
-    nd_gpu_spec gpu;
-    nd_calibration own;
-    ND_ASSERT_OK(nd_gpu_find("b200", &gpu, &err));
-    ND_ASSERT_OK(nd_calibration_for_gpu(&gpu, &own, &err));
-    ND_ASSERT_OK(nd_csv_parse(table, sizeof table - 1, "runs.csv", &csv, &err));
-    ND_ASSERT_OK(nd_run_set_load(csv, &own, NULL, &set, &err));
-    CU_ASSERT_EQUAL(set.count, 5);
-    CU_ASSERT_EQUAL(set.calibrations_count, 1);
-    nd_run_set_free(&set);
     nd_csv_free(csv);
 }
 
@@ -157,7 +140,7 @@ static int64_t try_table(const char *text, size_t length, bool *refused)
     int64_t predicted = 0;
     nd_status status = nd_csv_parse(text, length, "damaged.csv", &csv, &err);
     status = status == ND_OK ? nd_measured_check_table(csv, &err) : status;
-    status = status == ND_OK ? nd_run_set_load(csv, NULL, NULL, &set, &err) : status;
+    status = status == ND_OK ? nd_run_set_load(csv, NULL, &set, &err) : status;
     *refused = status != ND_OK;
     if (status == ND_OK) {
         for (int64_t i = 0; i < set.count; i++) {
@@ -202,7 +185,6 @@ int main(void)
     static const nd_test_case cases[] = {
         ND_TEST(test_rows_that_cannot_be_predicted_are_kept_with_their_reason),
         ND_TEST(test_a_malformed_cell_fails_the_table),
-        ND_TEST(test_an_own_calibration_stands_for_all_rows),
         ND_TEST(test_damaged_tables_are_refused_or_predicted_but_never_harm),
         {NULL, NULL},
     };

@@ -43,30 +43,12 @@ static void test_every_built_in_gpu_has_a_calibration(void)
     }
 }
 
-static void test_a_broken_calibration_file_is_named(void)
-{
-    nd_error err;
-    nd_calibration calibration;
-    char path[] = "/tmp/ndplan-calibration-XXXXXX";
-    int descriptor = mkstemp(path);
-    CU_ASSERT_TRUE_FATAL(descriptor >= 0);
-    const char text[] = "{\"gpu\": \"h100\", \"source\": \"test\", \"gemm_frac\": {\"value\": -1}}";
-    CU_ASSERT_EQUAL(write(descriptor, text, strlen(text)), (ssize_t)strlen(text));
-    (void)close(descriptor);
-    CU_ASSERT_NOT_EQUAL(nd_calibration_load(path, &calibration, &err), ND_OK);
-    ND_ASSERT_CONTAINS(err.message, path);
-    ND_ASSERT_CONTAINS(err.message, "-1");
-    (void)unlink(path);
-    CU_ASSERT_EQUAL(nd_calibration_load(path, &calibration, &err), ND_EIO);
-}
-
 int main(void)
 {
     static const nd_test_case cases[] = {
         ND_TEST(test_every_built_in_stack_loads),
         ND_TEST(test_a_typo_suggests_the_nearest_stack),
         ND_TEST(test_every_built_in_gpu_has_a_calibration),
-        ND_TEST(test_a_broken_calibration_file_is_named),
         {NULL, NULL},
     };
     return nd_test_main("cost_model/stack", cases);

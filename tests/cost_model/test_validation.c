@@ -30,7 +30,7 @@ static nd_run_set *load(const char *text)
     nd_csv *csv = NULL;
     ND_ASSERT_OK(nd_csv_parse(text, strlen(text), "runs.csv", &csv, &err));
     CU_ASSERT_PTR_NOT_NULL_FATAL(csv);
-    ND_ASSERT_OK(nd_run_set_load(csv, NULL, NULL, &set, &err));
+    ND_ASSERT_OK(nd_run_set_load(csv, NULL, &set, &err));
     CU_ASSERT_EQUAL(set.skipped_count, 0);
     nd_csv_free(csv);
     return &set;
