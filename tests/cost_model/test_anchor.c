@@ -123,7 +123,7 @@ static void test_intervals_narrow_and_never_widen(void)
 
 static void test_absurd_steps_are_refused_and_change_nothing(void)
 {
-    static const struct {
+    const struct {
         double step_s;
         const char *words;
     } steps[] = {
@@ -131,8 +131,8 @@ static void test_absurd_steps_are_refused_and_change_nothing(void)
         {1e6, "check the step, the layout and the cluster"},
         {0.0, "must be a positive time, got 0 s"},
         {-1.0, "must be a positive time, got -1 s"},
-        {NAN, "must be a positive time"},
-        {INFINITY, "must be a positive time, got inf s"},
+        {nan(""), "must be a positive time"},
+        {HUGE_VAL, "must be a positive time, got inf s"},
     };
     fixture *f = prepared();
     const nd_calibration calibration = f->calibration;
