@@ -17,6 +17,9 @@ static nd_status read_step(const char *text, double *step_s, const char **rest, 
         return nd_fail(err, ND_EINVAL, "--anchor must begin with step_s=SECONDS, got '%.80s'", text);
     }
     size_t length = strcspn(text + key, ",");
+    if (length >= sizeof number) {
+        return nd_fail(err, ND_EINVAL, "--anchor step_s has %zu characters; write the seconds shorter", length);
+    }
     (void)snprintf(number, sizeof number, "%.*s", (int)length, text + key);
     *rest = text[key + length] == ',' ? text + key + length + 1 : "";
     return nd_text_double(number, "--anchor step_s", 1e-6, 1e6, step_s, err);

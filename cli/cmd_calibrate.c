@@ -1,8 +1,8 @@
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/output_file.h"
 #include "core/csv.h"
 #include "cost_model/calibrate.h"
 #include "cost_model/measured_table.h"
@@ -29,14 +29,10 @@ static const nd_command_syntax calibrate_syntax = {
 
 static nd_status write_file(const char *path, const nd_calibration_result *result, nd_error *err)
 {
-    FILE *file = fopen(path, "w");
-    if (file == NULL) {
-        return nd_fail(err, ND_EIO, "cannot write '%s': %s", path, strerror(errno));
-    }
-    nd_fitted_write(file, &result->fitted, result->residuals, result->residuals_count);
-    bool failed = ferror(file) != 0;
-    failed = fclose(file) != 0 || failed;
-    return failed ? nd_fail(err, ND_EIO, "cannot write '%s': %s", path, strerror(errno)) : ND_OK;
+    nd_output_file file;
+    ND_TRY(nd_output_open(path, &file, err));
+    nd_fitted_write(file.stream, &result->fitted, result->residuals, result->residuals_count);
+    return nd_output_close(&file, ND_OK, err);
 }
 
 static nd_status report(const nd_options *options, const nd_calibration_result *result, nd_error *err)

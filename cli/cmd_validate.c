@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/output_file.h"
 #include "core/text.h"
 #include "cost_model/fitted.h"
 #include "cost_model/measured_table.h"
@@ -176,28 +176,16 @@ static nd_status evaluate(const nd_options *options, validate_state *s, nd_error
     return ND_OK;
 }
 
-/* The picture is drawn in full before a byte of it replaces an older file. */
 static nd_status draw(const char *path, const nd_validation_view *view, nd_error *err)
 {
-    char *text = NULL;
-    size_t length = 0;
-    FILE *memory = open_memstream(&text, &length);
-    if (memory == NULL) {
-        return nd_fail(err, ND_ENOMEM, "out of memory for --plot %s", path);
+    nd_output_file file;
+    nd_error inner;
+    if (nd_output_open(path, &file, &inner) != ND_OK) {
+        return nd_fail(err, ND_EIO, "--plot: %.900s", inner.message);
     }
-    nd_status status = nd_plot_validation(memory, view, err);
-    if (fclose(memory) != 0 && status == ND_OK) {
-        status = nd_fail(err, ND_ENOMEM, "out of memory for --plot %s", path);
-    }
-    errno = 0;
-    FILE *file = status == ND_OK ? fopen(path, "w") : NULL;
-    if (status == ND_OK) {
-        bool written = file != NULL && fwrite(text, 1, length, file) == length;
-        written = file != NULL && fclose(file) == 0 && written;
-        status = written ? ND_OK : nd_fail(err, ND_EIO, "--plot: cannot write '%s': %s", path, strerror(errno));
-    }
-    free(text);
-    return status;
+    nd_status status = nd_plot_validation(file.stream, view, &inner);
+    status = nd_output_close(&file, status, &inner);
+    return status == ND_OK ? ND_OK : nd_fail(err, status, "--plot: %.900s", inner.message);
 }
 
 static nd_status print(const validate_state *s, nd_error *err)

@@ -90,6 +90,10 @@ static nd_status load_calibration(const nd_options *options, nd_inputs *inputs, 
         double form = inputs->fitted.form_log_sd;
         double hard_form = inputs->fitted.hard_form_log_sd;
         ND_TRY(nd_fitted_load(path, &inputs->fitted, err));
+        if (nd_fitted_count_for(&inputs->fitted, &inputs->calibration, &inputs->stack) == 0) {
+            nd_inputs_assume(inputs, "--calibration", "nothing", "no constant of %.60s belongs to %s or to stack %s",
+                             path, inputs->calibration.gpu, inputs->stack.name);
+        }
         nd_fitted_apply(&inputs->fitted, &inputs->calibration, &inputs->stack);
         inputs->fitted.form_log_sd = inputs->fitted.form_log_sd > 0.0 ? inputs->fitted.form_log_sd : form;
         inputs->fitted.hard_form_log_sd =

@@ -29,6 +29,18 @@ static const adjustable adjustables[] = {
 };
 enum { ADJUSTABLE_COUNT = sizeof adjustables / sizeof adjustables[0] };
 
+bool nd_run_constant_bounds(bool of_stack, const char *key, double *min, double *max)
+{
+    for (int32_t i = 0; i < ADJUSTABLE_COUNT; i++) {
+        if (adjustables[i].of_stack == of_stack && strcmp(adjustables[i].key, key) == 0) {
+            *min = adjustables[i].min;
+            *max = adjustables[i].max;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The last two predictions of a run and the constants that they were made with: a finite difference changes one
  * constant at a time, and most runs do not depend on it. */
 enum { CACHE_WAYS = 2, KEYS_MAX = ADJUSTABLE_COUNT };
@@ -60,7 +72,7 @@ double nd_run_scatter_log_sd(bool hard)
 
 bool nd_run_is_usable(const nd_measured_run *run)
 {
-    return run->step_s > 0.0 && !run->contradictory && run->grade != 'C';
+    return run->step_s > 0.0 && !run->contradictory && run->grade < 'C';
 }
 
 bool nd_run_is_selected(const nd_run_set *set, const nd_run_entry *entry, const nd_fit_selection *selection)
@@ -183,38 +195,47 @@ static void predict_all(const double *values, double *predicted, void *user)
     }
 }
 
-static int64_t rows_of_source(const nd_run_set *set, const nd_fit_selection *selection, const char *source)
+/* Selected runs of one source and in all; tables come sorted by source, so the last answer is mostly the next one too.
+ */
+typedef struct crowd {
+    const char *source;
+    double rows, all;
+} crowd;
+
+static void count_crowd(const nd_run_set *set, const nd_fit_selection *selection, const char *source, crowd *out)
 {
-    int64_t count = 0;
+    if (out->source != NULL && strcmp(out->source, source) == 0) {
+        return;
+    }
+    *out = (crowd){.source = source};
     for (int64_t i = 0; i < set->count; i++) {
         const nd_run_entry *entry = &set->entries[i];
-        count += nd_run_is_selected(set, entry, selection) && strcmp(entry->run.source, source) == 0;
+        if (nd_run_is_selected(set, entry, selection)) {
+            out->all += 1.0;
+            out->rows += strcmp(entry->run.source, source) == 0 ? 1.0 : 0.0;
+        }
     }
-    return count;
 }
 
-static double scatter_of(const nd_run_set *set, const nd_fit_selection *selection, const nd_measured_run *run)
+static double scatter_of(const nd_measured_run *run, const crowd *c)
 {
-    int64_t all = 0;
-    for (int64_t i = 0; i < set->count; i++) {
-        all += nd_run_is_selected(set, &set->entries[i], selection);
-    }
-    double rows = (double)rows_of_source(set, selection, run->source);
     /* alone, a source's shared unknowns are just what is asked for */
-    double crowded = rows < (double)all ? fmax(1.0, rows / independent_runs) : 1.0;
+    double crowded = c->rows < c->all ? fmax(1.0, c->rows / independent_runs) : 1.0;
     return nd_run_scatter_log_sd(nd_measured_is_hard(run)) * sqrt(crowded);
 }
 
 static nd_status collect(nd_run_set *set, const nd_fit_selection *selection, run_problem *p, double *measured,
                          double *log_sd, nd_run_fit *fit, nd_error *err)
 {
+    crowd c = {NULL, 0.0, 0.0};
     for (int64_t i = 0; i < set->count; i++) {
         if (!nd_run_is_selected(set, &set->entries[i], selection)) {
             continue;
         }
         ND_TRY(add_constants(set, &set->entries[i], fit, err));
         measured[p->count] = set->entries[i].run.step_s;
-        log_sd[p->count] = scatter_of(set, selection, &set->entries[i].run);
+        count_crowd(set, selection, set->entries[i].run.source, &c);
+        log_sd[p->count] = scatter_of(&set->entries[i].run, &c);
         p->states[p->count].entry = i;
         p->count++;
     }

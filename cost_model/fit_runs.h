@@ -24,7 +24,8 @@ typedef struct nd_run_fit {
     int64_t rows; /* runs that took part */
 } nd_run_fit;
 
-/** Which runs take part in a fit, beside having a measured step, a grade A or B (or none) and no contradiction. */
+/** Which runs take part in a fit, beside having a measured step, a grade other than C to Z (A, B or none) and no
+ * contradiction. */
 typedef struct nd_fit_selection {
     const char *without_source; /* leave this source out, or NULL */
     const char *gpu;            /* only this calibration, or NULL */
@@ -35,6 +36,9 @@ typedef struct nd_fit_selection {
 /** Relative scatter of one run: what even a perfect model is off by.
  * \param[in] hard  nd_measured_is_hard() */
 double nd_run_scatter_log_sd(bool hard);
+
+/** What a fit may set a constant to; false when `key` is no constant that runs can tell. */
+bool nd_run_constant_bounds(bool of_stack, const char *key, double *min, double *max);
 
 /** True when a fit may use the run. */
 bool nd_run_is_usable(const nd_measured_run *run);

@@ -10,6 +10,15 @@ static bool belongs(const nd_run_constant *constant, const nd_calibration *calib
     return calibration != NULL && strcmp(constant->owner, calibration->gpu) == 0;
 }
 
+int32_t nd_fitted_count_for(const nd_fitted *fitted, const nd_calibration *calibration, const nd_stack *stack)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < fitted->constants_count; i++) {
+        count += fitted->identified[i] && belongs(&fitted->constants[i], calibration, stack);
+    }
+    return count;
+}
+
 void nd_fitted_apply(const nd_fitted *fitted, nd_calibration *calibration, nd_stack *stack)
 {
     for (int32_t i = 0; i < fitted->constants_count; i++) {

@@ -35,6 +35,9 @@ nd_status nd_fitted_shipped(nd_fitted *out, nd_error *err) ND_NODISCARD;
  * then. */
 nd_status nd_fitted_load(const char *path, nd_fitted *out, nd_error *err) ND_NODISCARD;
 
+/** Identified constants that belong to this GPU's calibration or this stack. */
+int32_t nd_fitted_count_for(const nd_fitted *fitted, const nd_calibration *calibration, const nd_stack *stack);
+
 /** Lay the fitted values over a calibration and a stack (either may be NULL). */
 void nd_fitted_apply(const nd_fitted *fitted, nd_calibration *calibration, nd_stack *stack);
 

@@ -25,13 +25,12 @@ static nd_status read_owner(nd_json entry, nd_run_constant *out, nd_error *err)
     (void)snprintf(out->owner, sizeof out->owner, "%s", text);
     ND_TRY(nd_json_need_string(entry, "key", &text, err));
     (void)snprintf(out->key, sizeof out->key, "%s", text);
-    nd_stack stack;
-    nd_calibration calibration;
-    bool known = out->of_stack ? nd_stack_constant(&stack, out->key) != NULL
-                               : nd_calibration_constant(&calibration, out->key) != NULL;
-    return known
+    double min = 0.0;
+    double max = 0.0;
+    return nd_run_constant_bounds(out->of_stack, out->key, &min, &max)
                ? ND_OK
-               : nd_json_fail(entry, err, "'%.40s' is no constant of a %s", out->key, out->of_stack ? "stack" : "GPU");
+               : nd_json_fail(entry, err, "'%.40s' is no constant of a %s that runs can tell", out->key,
+                              out->of_stack ? "stack" : "GPU");
 }
 
 static bool is_same(const nd_run_constant *a, const nd_run_constant *b)
@@ -49,8 +48,9 @@ static nd_status read_constant(nd_json entry, nd_fitted *out, int32_t index, nd_
             return nd_json_fail(entry, err, "%s of '%s' is there twice", constant->key, constant->owner);
         }
     }
-    ND_TRY(nd_json_need_double(entry, "prior", 1e-12, 1e6, &constant->prior, err));
-    ND_TRY(nd_json_need_double(entry, "fitted", 1e-12, 1e6, &out->value[index], err));
+    (void)nd_run_constant_bounds(constant->of_stack, constant->key, &constant->min, &constant->max);
+    ND_TRY(nd_json_need_double(entry, "prior", constant->min, constant->max, &constant->prior, err));
+    ND_TRY(nd_json_need_double(entry, "fitted", constant->min, constant->max, &out->value[index], err));
     ND_TRY(nd_json_need_double(entry, "log_sd", 0.0, 10.0, &out->log_sd[index], err));
     ND_TRY(nd_json_need(entry, "identified", &identified, err));
     return nd_json_as_bool(identified, "identified", &out->identified[index], err);
@@ -82,8 +82,8 @@ static nd_status read_covariance(nd_json root, nd_fitted *out, nd_error *err)
                                 nd_json_size(row));
         }
         for (int32_t j = 0; j <= i; j++) {
-            ND_TRY(nd_json_as_double(nd_json_at(row, (size_t)j), "covariance", -100.0, 100.0, &out->covariance[i][j],
-                                     err));
+            ND_TRY(nd_json_as_double(nd_json_at(row, (size_t)j), "covariance", i == j ? 0.0 : -100.0, 100.0,
+                                     &out->covariance[i][j], err));
             out->covariance[j][i] = out->covariance[i][j];
         }
     }

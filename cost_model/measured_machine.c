@@ -1,4 +1,5 @@
 /* GPUs, network and software of a measured row. */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +64,28 @@ static const char *network_type(const char *text)
     return "ib";
 }
 
+static const double max_nic_bytes_per_s = 1e13; /* a thousand times the fastest node of 2026 */
+
+/* The 4 of "4 x 100 Gb/s" or "EFA 4x100 Gb/s", where `rate` points to the 100; 0: none, -1: not a count. */
+static int64_t nics_before(const char *text, const char *rate)
+{
+    while (rate > text && rate[-1] == ' ') {
+        rate--;
+    }
+    if (rate == text || rate[-1] != 'x') {
+        return 0;
+    }
+    rate--;
+    while (rate > text && rate[-1] == ' ') {
+        rate--;
+    }
+    while (rate > text && isdigit((unsigned char)rate[-1])) {
+        rate--;
+    }
+    int64_t count = strtoll(rate, NULL, 10);
+    return count > 0 ? count : -1;
+}
+
 /* "4 x 100 Gb/s per node", "1600 Gb/s per node", "400 Gb/s per GPU" -> NICs and the rate of one. */
 static bool read_rate(const char *text, int64_t gpus_per_node, int64_t *nics, double *nic_bytes_per_s)
 {
@@ -75,9 +98,8 @@ static bool read_rate(const char *text, int64_t gpus_per_node, int64_t *nics, do
         start--;
     }
     double rate = strtod(start, NULL) * 1e9 / 8.0;
-    const char *times = strstr(text, " x ");
-    int64_t count = times != NULL && times < unit ? strtoll(text, NULL, 10) : 0;
-    if (rate <= 0.0 || count < 0 || count > 1024) {
+    int64_t count = nics_before(text, start);
+    if (!(rate > 0.0 && rate < max_nic_bytes_per_s) || count < 0 || count > 1024) {
         return false;
     }
     if (count > 0) {
@@ -189,7 +211,12 @@ static const double compiled_model_eager_loss_bytes = 13.8;
 static nd_status set_compiled(nd_stack *stack, bool compiled, nd_error *err)
 {
     nd_stack other;
+    if (stack->style.fused_elementwise == compiled) {
+        return ND_OK;
+    }
     ND_TRY(nd_stack_find(compiled ? "torch-fsdp2-compile" : "torch-fsdp2", &other, err));
+    memcpy(stack->name, other.name, sizeof stack->name); /* its kernels and launches are that stack's */
+    stack->gemm_frac = other.gemm_frac;
     stack->style.fused_elementwise = other.style.fused_elementwise;
     stack->style.loss_traffic_bytes = other.style.loss_traffic_bytes;
     stack->style.logit_bytes = other.style.logit_bytes;

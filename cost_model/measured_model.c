@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cost_model/measured_internal.h"
@@ -20,6 +21,14 @@ static void base_name(const char *name, char *out, size_t out_bytes)
     if (digits > 0 && digits < length - 1 && out[digits - 1] == '-') {
         out[digits - 1] = '\0';
     }
+}
+
+/* Layers that the name of a cut model states, or 0. */
+static int64_t layers_in_name(const char *name)
+{
+    char base[ND_MODEL_NAME_MAX];
+    base_name(name, base, sizeof base);
+    return strlen(base) < strlen(name) ? strtoll(name + strlen(base) + 1, NULL, 10) : 0;
 }
 
 /* Cut or stretch a model to `layers`, its leading dense layers reduced to one when it has experts. */
@@ -49,7 +58,7 @@ static void set_layers(nd_model_spec *m, int64_t layers)
 /* The row's own figures win over those of the built-in. */
 static void override_shape(nd_row *row, nd_model_spec *m)
 {
-    set_layers(m, nd_row_int(row, "layers", m->layers));
+    set_layers(m, nd_row_int_to(row, "layers", ND_MODEL_LAYERS_MAX, layers_in_name(nd_row_text(row, "model"))));
     m->vocab = nd_row_int(row, "vocab", m->vocab);
     m->kv_heads = nd_row_int(row, "kv_heads", m->kv_heads);
     m->ffn_hidden = nd_row_int(row, "ffn_hidden", m->ffn_hidden);
@@ -60,15 +69,15 @@ static void override_shape(nd_row *row, nd_model_spec *m)
 }
 
 /* True when `name` is a built-in or config.json of the row's width. */
-static bool load_by_name(nd_row *row, const char *name, nd_model_spec *out)
+static bool load_by_name(nd_row *row, const char *name, nd_model_spec *out, nd_error *why)
 {
     nd_model_spec found;
-    nd_error ignored;
-    if (*name == '\0' || nd_model_load(name, false, &found, &ignored) != ND_OK) {
+    if (*name == '\0' || nd_model_load(name, false, &found, why) != ND_OK) {
         return false;
     }
     if (nd_row_int(row, "hidden", found.hidden) != found.hidden ||
-        nd_row_int(row, "heads", found.heads) != found.heads) {
+        nd_row_int(row, "heads", found.heads) != found.heads ||
+        (found.experts == 0 && nd_row_int(row, "experts", 0) > 0)) {
         return false;
     }
     *out = found;
@@ -164,13 +173,16 @@ nd_status nd_row_model(nd_row *row, nd_model_spec *out, nd_error *err)
 {
     char base[ND_MODEL_NAME_MAX];
     base_name(nd_row_text(row, "model"), base, sizeof base);
-    if (load_by_name(row, base, out)) {
+    nd_error why = {.status = ND_OK};
+    if (load_by_name(row, base, out, &why)) {
         (void)snprintf(out->name, sizeof out->name, "%s", nd_row_text(row, "model"));
         return nd_model_check(out, err);
     }
     if (nd_row_int(row, "hidden", 0) <= 0 || layers_of_size(row) <= 0) {
-        return nd_fail(err, ND_EUNSUPPORTED, "no built-in is called '%.60s' and the row has no hidden and layers",
-                       base);
+        bool unknown = why.status == ND_ENOTFOUND || why.status == ND_OK;
+        return unknown ? nd_fail(err, ND_EUNSUPPORTED,
+                                 "no built-in is called '%.60s' and the row has no hidden and layers", base)
+                       : nd_fail(err, ND_EUNSUPPORTED, "%.300s", why.message);
     }
     shape_of_columns(row, out);
     return nd_model_check(out, err);

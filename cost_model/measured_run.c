@@ -78,9 +78,14 @@ nd_status nd_measured_check(const nd_csv *csv, nd_error *err)
 
 int64_t nd_row_int(nd_row *row, const char *name, int64_t otherwise)
 {
+    return nd_row_int_to(row, name, (int64_t)1 << 40, otherwise);
+}
+
+int64_t nd_row_int_to(nd_row *row, const char *name, int64_t max, int64_t otherwise)
+{
     int64_t value = otherwise;
     nd_error err;
-    nd_status status = nd_csv_int(row->csv, row->index, name, 0, (int64_t)1 << 40, &value, &err);
+    nd_status status = nd_csv_int(row->csv, row->index, name, 0, max, &value, &err);
     if (status != ND_OK && row->status == ND_OK) {
         row->status = status;
         row->err = err;
@@ -108,6 +113,16 @@ const char *nd_row_text(const nd_row *row, const char *name)
 bool nd_row_has(const nd_row *row, const char *name, const char *part)
 {
     return strstr(nd_row_text(row, name), part) != NULL;
+}
+
+bool nd_row_mentions(const nd_row *row, const char *name, const char *part)
+{
+    char lower[64] = "";
+    const char *text = nd_row_text(row, name);
+    for (size_t i = 0; i + 1 < sizeof lower && text[i] != '\0'; i++) {
+        lower[i] = (char)tolower((unsigned char)text[i]);
+    }
+    return strstr(lower, part) != NULL;
 }
 
 void nd_row_assume(nd_row *row, nd_run_assumption assumption)
@@ -140,15 +155,15 @@ static void read_names(const nd_row *row, nd_measured_run *run)
 static void read_recompute(nd_row *row, nd_layout *layout)
 {
     layout->recompute_every = 1;
-    if (nd_row_has(row, "recompute", "full")) {
+    if (nd_row_mentions(row, "recompute", "full")) {
         layout->recompute = ND_RECOMPUTE_FULL;
-    } else if (nd_row_has(row, "recompute", "selective")) {
+    } else if (nd_row_mentions(row, "recompute", "selective")) {
         layout->recompute = ND_RECOMPUTE_SELECTIVE;
-    } else if (nd_row_has(row, "recompute", "partial")) {
+    } else if (nd_row_mentions(row, "recompute", "partial")) {
         layout->recompute = ND_RECOMPUTE_EVERY;
         layout->recompute_every = 2;
         nd_row_assume(row, ND_ASSUMED_PARTIAL);
-    } else if (!nd_row_has(row, "recompute", "none") && !nd_row_has(row, "notes", "sets none")) {
+    } else if (!nd_row_mentions(row, "recompute", "none") && !nd_row_has(row, "notes", "sets none")) {
         nd_row_assume(row, ND_ASSUMED_RECOMPUTE);
     }
 }
@@ -156,12 +171,12 @@ static void read_recompute(nd_row *row, nd_layout *layout)
 static void read_sharding(nd_row *row, const nd_stack *stack, nd_layout *layout)
 {
     static const nd_sharding stages[] = {ND_SHARDING_NONE, ND_SHARDING_ZERO1, ND_SHARDING_ZERO2, ND_SHARDING_ZERO3};
-    int64_t zero = nd_row_int(row, "zero_stage", -1);
+    int64_t zero = nd_row_int_to(row, "zero_stage", 3, -1);
     if (zero < 0) {
         nd_row_assume(row, ND_ASSUMED_SHARDING);
         layout->sharding = stack->default_sharding;
     } else {
-        layout->sharding = stages[zero < 3 ? zero : 3];
+        layout->sharding = stages[zero];
     }
     int32_t *replicate = &layout->size[ND_AXIS_DP_REPLICATE];
     int32_t *shard = &layout->size[ND_AXIS_DP_SHARD];
@@ -236,16 +251,19 @@ static int64_t usual_micro_batch(nd_row *row, const nd_layout *layout, int64_t l
 static void read_batch(nd_row *row, nd_layout *l)
 {
     int64_t data_ranks = (int64_t)l->size[ND_AXIS_DP_REPLICATE] * l->size[ND_AXIS_DP_SHARD];
-    int64_t micro_batch = nd_row_int(row, "micro_batch", 0);
+    int64_t micro_batch = nd_row_int_to(row, "micro_batch", 1 << 20, 0);
     int64_t global = nd_row_int(row, "global_batch", 0);
     if (global == 0) {
         nd_row_assume(row, ND_ASSUMED_GLOBAL_BATCH);
         global = (micro_batch > 0 ? micro_batch : 1) * data_ranks * l->size[ND_AXIS_PP];
     }
+    if (global < micro_batch * data_ranks) { /* no such batch: one micro-batch a rank */
+        nd_row_assume(row, ND_ASSUMED_GLOBAL_BATCH);
+    }
     if (micro_batch == 0) {
         micro_batch = usual_micro_batch(row, l, global / data_ranks);
     }
-    l->micro_batch = (int32_t)(micro_batch < 1 << 20 ? micro_batch : 1 << 20);
+    l->micro_batch = (int32_t)micro_batch;
     l->grad_accum = (global + l->micro_batch * data_ranks / 2) / (l->micro_batch * data_ranks);
     l->grad_accum = l->grad_accum > 0 ? l->grad_accum : 1;
 }
@@ -278,16 +296,16 @@ static nd_status read_layout(nd_row *row, nd_measured_run *run, nd_error *err)
 
 static nd_dtype read_precision(nd_row *row)
 {
-    if (nd_row_has(row, "precision", "fp8")) {
+    if (nd_row_mentions(row, "precision", "fp8")) {
         return ND_DTYPE_FP8;
     }
-    if (nd_row_has(row, "precision", "fp16")) {
+    if (nd_row_mentions(row, "precision", "fp16")) {
         return ND_DTYPE_FP16;
     }
-    if (nd_row_has(row, "precision", "fp32")) {
+    if (nd_row_mentions(row, "precision", "fp32")) {
         return ND_DTYPE_FP32;
     }
-    if (!nd_row_has(row, "precision", "bf16")) {
+    if (!nd_row_mentions(row, "precision", "bf16")) {
         nd_row_assume(row, ND_ASSUMED_PRECISION);
     }
     return ND_DTYPE_BF16;
@@ -306,6 +324,24 @@ static nd_attention read_attention(nd_row *row, const nd_stack *stack)
     return nd_row_has(row, "framework", "llm-foundry") ? ND_ATTENTION_FLASH1 : stack->default_attention;
 }
 
+/* Free text such as "Adam (distributed optimizer)"; what is none of ours counts as AdamW, whose states most have. */
+static nd_optimizer read_optimizer(nd_row *row)
+{
+    static const struct {
+        const char *part;
+        nd_optimizer optimizer;
+    } kinds[] = {
+        {"8bit", ND_OPTIMIZER_ADAMW_8BIT}, {"8-bit", ND_OPTIMIZER_ADAMW_8BIT}, {"muon", ND_OPTIMIZER_MUON},
+        {"lion", ND_OPTIMIZER_LION},       {"sgd", ND_OPTIMIZER_SGD},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (nd_row_mentions(row, "optimizer", kinds[i].part)) {
+            return kinds[i].optimizer;
+        }
+    }
+    return ND_OPTIMIZER_ADAMW;
+}
+
 static void read_training(nd_row *row, nd_measured_run *run)
 {
     int64_t seq = nd_row_int(row, "seq_len", 0);
@@ -317,7 +353,7 @@ static void read_training(nd_row *row, nd_measured_run *run)
         .seq_len_tokens = seq,
         .global_batch_seqs = nd_layout_global_batch_seqs(&run->layout),
         .precision = read_precision(row),
-        .optimizer = ND_OPTIMIZER_ADAMW,
+        .optimizer = read_optimizer(row),
         .attention = read_attention(row, &run->stack),
         .base_bits = 16,
     };
@@ -362,13 +398,13 @@ static void read_measurement(nd_row *row, nd_measured_run *run)
                        : nd_row_has(row, "mem_kind", "reserved") ? ND_MEMORY_RESERVED
                                                                  : ND_MEMORY_DEVICE;
     const char *grade = nd_row_text(row, "grade");
-    run->grade = *grade == '\0' ? ' ' : *grade;
+    run->grade = *grade == '\0' ? ' ' : (char)toupper((unsigned char)*grade);
     run->contradictory = nd_row_has(row, "notes", "FLAG");
 }
 
 static nd_status read_run(nd_row *row, nd_measured_run *run, nd_error *err)
 {
-    if (nd_row_has(row, "precision", "fp4")) {
+    if (nd_row_mentions(row, "precision", "fp4")) {
         return nd_fail(err, ND_EUNSUPPORTED, "precision '%.20s' is not modelled", nd_row_text(row, "precision"));
     }
     ND_TRY(nd_row_cluster(row, &run->cluster, err));
@@ -377,6 +413,8 @@ static nd_status read_run(nd_row *row, nd_measured_run *run, nd_error *err)
     ND_TRY(read_layout(row, run, err));
     read_training(row, run);
     read_measurement(row, run);
+    run->assumed = row->assumed;
+    ND_TRY(nd_measured_layout_check(run, err));
     return nd_train_spec_check(&run->train, err);
 }
 

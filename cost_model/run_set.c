@@ -1,5 +1,6 @@
 #include "cost_model/run_set.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,11 @@ static nd_status prepare(nd_run_set *set, const nd_fitted *fitted, nd_run_entry 
     ND_TRY(
         nd_cost_context_init(&run->model, &run->cluster, &run->train, &run->stack, calibration, &entry->context, err));
     set->some_own = set->some_own || !calibration->borrowed;
+    nd_estimate estimate;
+    nd_estimate_layout(&entry->context, &run->layout, &estimate);
+    if (!isfinite(estimate.time.step_s) || estimate.time.step_s <= 0.0) {
+        return nd_fail(err, ND_EUNSUPPORTED, "its predicted step is not a finite time");
+    }
     if (fitted != NULL) {
         entry->context.uncertainty = nd_fitted_uncertainty(fitted, calibration, &run->stack);
     }

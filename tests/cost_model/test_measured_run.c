@@ -221,6 +221,7 @@ static void test_networks_as_sources_write_them(void)
         {"400 Gb/s per node", 8, 6.25, "ib"},
         {"400 Gb/s RDMA per GPU", 8, 50.0, "ib"},
         {"2 x 200 Gb/s EFA", 2, 25.0, "efa"},
+        {"EFA 4x100 Gb/s per node", 4, 12.5, "efa"},
         {"Jean Zay, InfiniBand/OPA (link rate not stated)", 4, 12.5, "ib"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -234,8 +235,12 @@ static void test_networks_as_sources_write_them(void)
     }
     nd_measured_run silent = on_network("");
     CU_ASSERT_TRUE(assumes(&silent, ND_ASSUMED_NETWORK));
-    nd_measured_run odd = on_network("0 Gb/s");
-    CU_ASSERT_TRUE(assumes(&odd, ND_ASSUMED_NETWORK));
+    static const char *const odd_texts[] = {"0 Gb/s", "0 x 100 Gb/s", "x 100 Gb/s", "1e300 Gb/s",
+                                            "99999999999999 Gb/s"};
+    for (size_t i = 0; i < sizeof odd_texts / sizeof odd_texts[0]; i++) {
+        nd_measured_run odd = on_network(odd_texts[i]);
+        CU_ASSERT_TRUE(assumes(&odd, ND_ASSUMED_NETWORK) || odd.cluster.facts.nic_bytes_per_s < 1e13);
+    }
 }
 
 static void test_frameworks_choose_the_software_stack(void)
@@ -407,6 +412,9 @@ static void test_malformed_cells_name_file_line_and_column(void)
         {"model,gpu,gpus,step_time_s", "llama-3.1-8b,H100,8,1e400", "runs.csv:2: step_time_s"},
         {"model,gpu,gpus,peak_mem_gib", "llama-3.1-8b,H100,8,-1", "runs.csv:2: peak_mem_gib"},
         {"model,gpu,gpus,dp_shard,seq_len", "llama-3.1-8b,H100,8,8,4k", "runs.csv:2: seq_len"},
+        {"model,gpu,gpus,dp_shard,zero_stage", "llama-3.1-8b,H100,8,8,7", "runs.csv:2: zero_stage"},
+        {"model,gpu,gpus,dp_shard,micro_batch", "llama-3.1-8b,H100,8,8,1099511627776", "runs.csv:2: micro_batch"},
+        {"model,gpu,gpus,dp_shard,layers", "llama-3.1-8b,H100,8,8,100000", "runs.csv:2: layers"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static nd_measured_run run;
@@ -428,6 +436,12 @@ static void test_rows_that_cannot_be_predicted_say_why(void)
         {"model,gpu,gpus,gpus_per_node", "llama-3.1-8b,H100,8,0", "8 GPUs are no whole nodes of 0"},
         {"model,gpu,gpus", "llama-3.1-8b,H100,0", "0 GPUs"},
         {"model,gpu,gpus,dp_shard,precision", "llama-3.1-8b,B200,8,8,nvfp4", "precision 'nvfp4' is not modelled"},
+        {"model,gpu,gpus,tp,dp_shard", "llama-3.1-8b,H100,24,3,8", "tp=3 does not divide the 32 heads"},
+        {"model,gpu,gpus,pp", "llama-3.1-8b,H100,64,64", "64 chunks are more than the 32 layers"},
+        {"model,gpu,gpus,pp,vpp", "llama-3.1-8b,H100,8,8,1048576", "chunks are more than the 32 layers"},
+        {"model,gpu,gpus,dp_shard,ep", "mixtral-8x7b,H100,8,8,3", "ep=3 does not divide the 8 experts"},
+        {"model,gpu,gpus,cp,seq_len", "llama-3.1-8b,H100,8,8,1", "too short for cp=8"},
+        {"model,gpu,gpus,dp_shard", "/dev/null,H100,8,8", "/dev/null"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static nd_measured_run run;
@@ -436,6 +450,19 @@ static void test_rows_that_cannot_be_predicted_say_why(void)
         ND_ASSERT_CONTAINS(err.message, cases[i][2]);
         CU_ASSERT_STRING_EQUAL(run.id, "row 1");
     }
+}
+
+static void test_words_are_read_in_any_case_and_names_state_their_cut(void)
+{
+    nd_measured_run run = good_row("model,gpu,gpus,dp_shard,precision,recompute,optimizer,grade",
+                                   "llama-3.1-8b-12L,H100,8,8,FP16,Full,Lion (paged),c");
+    CU_ASSERT_EQUAL(run.model.layers, 12);
+    CU_ASSERT_EQUAL(run.train.precision, ND_DTYPE_FP16);
+    CU_ASSERT_EQUAL(run.layout.recompute, ND_RECOMPUTE_FULL);
+    CU_ASSERT_EQUAL(run.train.optimizer, ND_OPTIMIZER_LION);
+    CU_ASSERT_EQUAL(run.grade, 'C');
+    nd_measured_run small = good_row("model,gpu,gpus,dp_shard,micro_batch,global_batch", "llama-3.1-8b,H100,8,8,64,8");
+    CU_ASSERT_TRUE(assumes(&small, ND_ASSUMED_GLOBAL_BATCH));
 }
 
 /* Check a whole table. */
@@ -517,6 +544,7 @@ int main(void)
         ND_TEST(test_pipelines_of_torchtitan_keep_weights_and_split_the_batch_by_stages),
         ND_TEST(test_malformed_cells_name_file_line_and_column),
         ND_TEST(test_rows_that_cannot_be_predicted_say_why),
+        ND_TEST(test_words_are_read_in_any_case_and_names_state_their_cut),
         ND_TEST(test_tables_are_checked_as_a_whole),
         ND_TEST(test_the_published_runs_are_a_good_table),
         ND_TEST(test_every_assumption_has_a_name),
