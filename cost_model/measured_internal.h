@@ -25,6 +25,8 @@ void nd_row_assume(nd_row *row, nd_run_assumption assumption);
 
 /** measured_model.c */
 nd_status nd_row_model(nd_row *row, nd_model_spec *out, nd_error *err) ND_NODISCARD;
+/** measured_layout.c; needs run->model, cluster and stack */
+nd_status nd_row_layout(nd_row *row, nd_measured_run *run, nd_error *err) ND_NODISCARD;
 /** measured_check.c: ND_EUNSUPPORTED for a layout that nothing can run. */
 nd_status nd_measured_layout_check(const nd_measured_run *run, nd_error *err) ND_NODISCARD;
 /** measured_machine.c */
