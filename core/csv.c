@@ -365,7 +365,7 @@ nd_status nd_csv_double(const nd_csv *csv, size_t row, const char *name, double 
     return *text == '\0' ? ND_OK : locate(csv, row, nd_text_double(text, name, min, max, out, &found), &found, err);
 }
 
-nd_status nd_csv_fail(const nd_csv *csv, size_t row, nd_error *err, const char *format, ...)
+nd_status(nd_csv_fail)(const nd_csv *csv, size_t row, nd_error *err, const char *format, ...)
 {
     char text[512];
     va_list arguments;

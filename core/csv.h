@@ -52,6 +52,10 @@ nd_status nd_csv_double(const nd_csv *csv, size_t row, const char *name, double 
 /** Fail with "FILE:LINE: <message>" at `row`. */
 nd_status nd_csv_fail(const nd_csv *csv, size_t row, nd_error *err, const char *format, ...) ND_PRINTF(4, 5);
 
+#ifdef __clang_analyzer__ /* as for nd_fail */
+#define nd_csv_fail(csv, row, err, ...) ((nd_csv_fail)(csv, row, err, __VA_ARGS__), ND_EPARSE)
+#endif
+
 ND_END_DECLS
 
 #endif

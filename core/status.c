@@ -27,7 +27,7 @@ static void replace_control_bytes(char *text)
     }
 }
 
-nd_status nd_fail(nd_error *err, nd_status status, const char *format, ...)
+nd_status(nd_fail)(nd_error *err, nd_status status, const char *format, ...)
 {
     if (err != NULL) {
         va_list args;

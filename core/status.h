@@ -41,6 +41,11 @@ const char *nd_status_text(nd_status status);
 /** Fill `err` (may be NULL) and return `status`, so that `return nd_fail(...)` reads as one thing. */
 nd_status nd_fail(nd_error *err, nd_status status, const char *format, ...) ND_PRINTF(3, 4);
 
+/* The analyzer sees one file at a time: there, a failure must not look as if it could succeed. */
+#ifdef __clang_analyzer__
+#define nd_fail(err, status, ...) ((nd_fail)(err, status, __VA_ARGS__), (status))
+#endif
+
 /** Return from the calling function when `call` fails; only where nothing is held. */
 #define ND_TRY(call)                                                                                                   \
     do {                                                                                                               \

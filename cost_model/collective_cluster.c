@@ -58,7 +58,7 @@ static void join(const word *words, size_t first, size_t joined, char out[JOINED
     out[0] = '\0';
     for (size_t i = 0; i < joined; i++) {
         size_t used = strlen(out);
-        (void)snprintf(out + used, JOINED_MAX * WORD_MAX - used, "%s%.*s", i > 0 ? "-" : "", WORD_MAX - 2,
+        (void)snprintf(out + used, (size_t)JOINED_MAX * WORD_MAX - used, "%s%.*s", i > 0 ? "-" : "", WORD_MAX - 2,
                        words[first + i].text);
     }
 }

@@ -156,9 +156,9 @@ static void record(fit *f, const nd_fit_result *result, const char *what)
 static nd_status run(fit *f, const char *what, nd_error *err)
 {
     nd_fit_parameter parameters[ND_FIT_PARAMETERS_MAX];
-    double before[ND_FIT_PARAMETERS_MAX];
+    double before[ND_FIT_PARAMETERS_MAX] = {0.0};
     nd_fit_result result;
-    double *measured = malloc((size_t)f->points_count * 2 * sizeof *measured);
+    double *measured = calloc((size_t)f->points_count * 2, sizeof *measured);
     if (measured == NULL) {
         return nd_fail(err, ND_ENOMEM, "out of memory for a fit of %lld points", (long long)f->points_count);
     }
@@ -204,7 +204,7 @@ static void collect(fit *f, takes take, int32_t what, int32_t without)
 
 static nd_status run_if_any(fit *f, takes take, int32_t what, int32_t without, const char *name, nd_error *err)
 {
-    f->series = malloc((size_t)f->data->series_count * sizeof *f->series);
+    f->series = calloc((size_t)f->data->series_count, sizeof *f->series);
     if (f->series == NULL) {
         return nd_fail(err, ND_ENOMEM, "out of memory for %d series", (int)f->data->series_count);
     }

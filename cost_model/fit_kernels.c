@@ -200,7 +200,7 @@ static nd_gemm_errors errors_of(const gemm_table *table, const double *values, i
 }
 
 /* `scratch`: 2 x table->count values. */
-static nd_status fit_table(const gemm_table *table, double *scratch, nd_gemm_fit *out, nd_error *err)
+static nd_status fit_table(gemm_table *table, double *scratch, nd_gemm_fit *out, nd_error *err)
 {
     double *measured = scratch;
     double *log_sd = scratch + table->train_count;
@@ -215,7 +215,7 @@ static nd_status fit_table(const gemm_table *table, double *scratch, nd_gemm_fit
         .log_sd = log_sd,
         .measured_count = table->train_count,
         .model = predict_train,
-        .user = (void *)(uintptr_t)table, /* read only */
+        .user = table,
     };
     nd_gemm_fit fit;
     memset(&fit, 0, sizeof fit);
@@ -241,8 +241,8 @@ nd_status nd_fit_gemm(const nd_csv *csv, const nd_gpu_spec *gpu, nd_gemm_fit *ou
     gemm_table table = {.gpu = gpu};
     ND_TRY(check_columns(csv, err));
     ND_TRY(count_rows(csv, &table, err));
-    table.rows = malloc((size_t)table.count * sizeof table.rows[0]);
-    double *scratch = malloc(2 * (size_t)(table.count + 1) * sizeof scratch[0]);
+    table.rows = calloc((size_t)table.count + 1, sizeof table.rows[0]);
+    double *scratch = calloc(2 * ((size_t)table.count + 1), sizeof scratch[0]);
     nd_status status = table.rows == NULL || scratch == NULL
                            ? nd_fail(err, ND_ENOMEM, "out of memory for %lld rows", (long long)table.count)
                            : read_table(csv, &table, err);

@@ -1,6 +1,7 @@
 /* The file format of fitted constants; docs/ACCURACY.md shows one. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/json.h"
@@ -162,9 +163,8 @@ nd_status nd_fitted_load(const char *path, nd_fitted *out, nd_error *err)
 static double rounded(double value)
 {
     char text[32];
-    double back = 0.0;
     (void)snprintf(text, sizeof text, "%.6g", value);
-    return sscanf(text, "%lf", &back) == 1 ? back : value;
+    return strtod(text, NULL);
 }
 
 static void write_constants(nd_json_writer *json, const nd_fitted *fitted)

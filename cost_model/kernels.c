@@ -202,8 +202,8 @@ double nd_attention_s(const nd_kernel_model *model, const nd_op *op)
     double keys = 2.0 * op->pairs / (double)(op->q_len > 0 ? op->q_len : 1);
     double rate = model->attention_flops_per_s * keys / (keys + model->attention_s0) *
                   head_dim_frac(model->head_dim64_frac, (double)op->qk_dim);
-    double blocks =
-        (double)op->batch * (double)op->heads * (double)((op->q_len + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS);
+    int64_t q_tiles = (op->q_len + ATTENTION_TILE_ROWS - 1) / ATTENTION_TILE_ROWS;
+    double blocks = (double)op->batch * (double)op->heads * (double)q_tiles;
     double waves = blocks / model->sm_count;
     rate *= waves > 0.5 ? waves / fmax(1.0, ceil(waves)) : waves; /* idle SMs of the last wave */
     if (op->backward) {
