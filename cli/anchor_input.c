@@ -9,6 +9,10 @@
 #include "cost_model/anchor.h"
 #include "planner/constraints.h"
 
+/* A judgement, not a fit: further off, a wrong input is likelier than such a machine. Reported, never refused. */
+static const double slow_machine = 0.6;
+static const double fast_machine = 1.6;
+
 static nd_status read_step(const char *text, double *step_s, const char **rest, nd_error *err)
 {
     char number[64];
@@ -55,8 +59,13 @@ nd_status nd_inputs_anchor(const nd_options *options, nd_inputs *inputs, const n
         return nd_fail(err, status, "--anchor: %.900s", why.message);
     }
     char value[32];
+    double speed = 1.0 / factor;
     (void)snprintf(value, sizeof value, "step_s=%.4g", step_s);
-    nd_inputs_assume(inputs, "--anchor", value,
-                     "this machine computes %.2f times as fast as the built-in constants say", 1.0 / factor);
+    nd_inputs_assume(inputs, "--anchor", value, "this machine computes %.2f times as fast as the %s say%s", speed,
+                     options->value[ND_OPTION_CALIBRATION] != NULL ? "calibrated constants" : "built-in constants",
+                     speed < slow_machine || speed > fast_machine
+                         ? "; few machines are that far off: check the step, the batch, --seq-len and what was "
+                           "recomputed"
+                         : "");
     return ND_OK;
 }

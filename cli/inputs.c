@@ -79,6 +79,28 @@ static nd_status load_software(const nd_options *options, nd_inputs *inputs, nd_
     return ND_OK;
 }
 
+/* What of the user's own file counts here: the rest of the report looks the same with and without it. */
+static void report_calibration(nd_inputs *inputs, const char *path)
+{
+    const nd_fitted *fitted = &inputs->fitted;
+    int32_t used = nd_fitted_count_for(fitted, &inputs->calibration, &inputs->stack);
+    bool of_gpu = false;
+    for (int32_t i = 0; i < fitted->constants_count; i++) {
+        const nd_run_constant *constant = &fitted->constants[i];
+        of_gpu = of_gpu || (!constant->of_stack && strcmp(constant->owner, inputs->calibration.gpu) == 0);
+    }
+    if (used == 0) {
+        nd_inputs_assume(inputs, "--calibration", "nothing", "no constant of %.60s belongs to %s or to stack %s", path,
+                         inputs->calibration.gpu, inputs->stack.name);
+        return;
+    }
+    char value[32];
+    (void)snprintf(value, sizeof value, "%d constant%s", (int)used, used == 1 ? "" : "s");
+    nd_inputs_assume(inputs, "--calibration", value,
+                     "fitted to %" PRId64 " runs (%.60s), laid over the built-in ones%s", fitted->runs, path,
+                     of_gpu ? "" : "; none of these runs is of this GPU, so a share of another GPU's speed is in them");
+}
+
 /* Priors of the GPU, the project's own fit over them, and the user's fit over that. */
 static nd_status load_calibration(const nd_options *options, nd_inputs *inputs, nd_error *err)
 {
@@ -90,10 +112,7 @@ static nd_status load_calibration(const nd_options *options, nd_inputs *inputs, 
         double form = inputs->fitted.form_log_sd;
         double hard_form = inputs->fitted.hard_form_log_sd;
         ND_TRY(nd_fitted_load(path, &inputs->fitted, err));
-        if (nd_fitted_count_for(&inputs->fitted, &inputs->calibration, &inputs->stack) == 0) {
-            nd_inputs_assume(inputs, "--calibration", "nothing", "no constant of %.60s belongs to %s or to stack %s",
-                             path, inputs->calibration.gpu, inputs->stack.name);
-        }
+        report_calibration(inputs, path);
         nd_fitted_apply(&inputs->fitted, &inputs->calibration, &inputs->stack);
         inputs->fitted.form_log_sd = inputs->fitted.form_log_sd > 0.0 ? inputs->fitted.form_log_sd : form;
         inputs->fitted.hard_form_log_sd =

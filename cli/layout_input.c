@@ -142,6 +142,20 @@ static nd_status settle_measured_batch(const nd_train_spec *train, const char *o
     return ND_OK;
 }
 
+/* What a measured layout did is not known where it is not said; a wrong guess would scale every plan. */
+static void assume_unsaid(nd_inputs *inputs, const char *option, const nd_layout *layout, uint32_t keys)
+{
+    if (!given(keys, ND_LAYOUT_KEY_MICRO_BATCH)) {
+        nd_inputs_assume(inputs, option, "micro_batch=1", "the measured layout does not say");
+    }
+    if (!given(keys, ND_LAYOUT_KEY_RECOMPUTE)) {
+        char value[32];
+        (void)snprintf(value, sizeof value, "recompute=%s", nd_recompute_name(layout->recompute));
+        nd_inputs_assume(inputs, option, value,
+                         "the measured layout does not say; recompute=full where checkpointing was on");
+    }
+}
+
 nd_status nd_layout_input_measured(nd_inputs *inputs, const char *option, const char *text, nd_layout *layout,
                                    nd_error *err)
 {
@@ -150,6 +164,7 @@ nd_status nd_layout_input_measured(nd_inputs *inputs, const char *option, const 
     *layout = nd_layout_single();
     ND_TRY(parse(option, text, &inputs->cluster, layout, &keys, err));
     ND_TRY(settle_measured_batch(&inputs->train, option, layout, keys, err));
+    assume_unsaid(inputs, option, layout, keys);
     settle_layout(inputs, option, layout, keys);
     nd_train_spec train = inputs->train; /* of the measured run, whose batch may be another than the task's */
     nd_cost_context context = inputs->cost;

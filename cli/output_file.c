@@ -14,16 +14,17 @@ nd_status nd_output_open(const char *path, nd_output_file *out, nd_error *err)
 {
     struct stat info;
     nd_output_file file = {.path = path};
+    int length = snprintf(file.temporary, sizeof file.temporary, "%s.%ld.tmp", path, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof file.temporary) {
+        return nd_fail(err, ND_EINVAL, "cannot write '%.80s...': the path is too long", path);
+    }
     bool exists = stat(path, &info) == 0;
     if (exists && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) { /* nothing to keep, and nothing to rename over */
+        file.temporary[0] = '\0';
         file.stream = fopen(path, "w");
     } else if (exists && S_ISDIR(info.st_mode)) {
         errno = EISDIR;
     } else {
-        int length = snprintf(file.temporary, sizeof file.temporary, "%s.%ld.tmp", path, (long)getpid());
-        if (length < 0 || (size_t)length >= sizeof file.temporary) {
-            return nd_fail(err, ND_EINVAL, "cannot write '%.80s...': the path is too long", path);
-        }
         file.stream = fopen(file.temporary, "wx");
     }
     if (file.stream == NULL) {

@@ -21,6 +21,9 @@ const char *nd_row_text(const nd_row *row, const char *name);
 bool nd_row_has(const nd_row *row, const char *name, const char *part); /* part of the text, case matters */
 bool nd_row_mentions(const nd_row *row, const char *name,
                      const char *part); /* the same in any case; `part` in lower case */
+bool nd_row_is_one_of(const nd_row *row, const char *name, const char *const *words,
+                      size_t count);                                        /* the whole text, in any case */
+void nd_row_malformed(nd_row *row, const char *name, const char *expected); /* a text that means nothing here */
 void nd_row_assume(nd_row *row, nd_run_assumption assumption);
 
 /** measured_model.c */

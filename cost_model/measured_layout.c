@@ -4,6 +4,12 @@
 
 #include "cost_model/measured_internal.h"
 
+/* A plain yes is what the switch of a framework does: every layer. */
+static const char *const yes[] = {"yes", "true", "on", "1", "activation_checkpointing", "gradient_checkpointing"};
+static const char *const no[] = {"no", "false", "off", "0"};
+static const char every[] = "every:";
+static const char recompute_expected[] = "none, selective, partial, full, every:LAYERS (2 or more) or empty";
+
 static void read_recompute(nd_row *row, nd_layout *layout)
 {
     layout->recompute_every = 1;
@@ -15,8 +21,23 @@ static void read_recompute(nd_row *row, nd_layout *layout)
         layout->recompute = ND_RECOMPUTE_EVERY;
         layout->recompute_every = 2;
         nd_row_assume(row, ND_ASSUMED_PARTIAL);
-    } else if (!nd_row_mentions(row, "recompute", "none") && !nd_row_has(row, "notes", "sets none")) {
-        nd_row_assume(row, ND_ASSUMED_RECOMPUTE);
+    } else if (nd_row_mentions(row, "recompute", every)) {
+        long layers = strtol(nd_row_text(row, "recompute") + strlen(every), NULL, 10);
+        bool known = layers >= 2 && layers <= 1 << 20;
+        layout->recompute = ND_RECOMPUTE_EVERY;
+        layout->recompute_every = known ? (int32_t)layers : 2;
+        if (!known) {
+            nd_row_malformed(row, "recompute", recompute_expected);
+        }
+    } else if (nd_row_is_one_of(row, "recompute", yes, sizeof yes / sizeof yes[0])) {
+        layout->recompute = ND_RECOMPUTE_FULL;
+    } else if (*nd_row_text(row, "recompute") == '\0') {
+        if (!nd_row_has(row, "notes", "sets none")) {
+            nd_row_assume(row, ND_ASSUMED_RECOMPUTE);
+        }
+    } else if (!nd_row_mentions(row, "recompute", "none") &&
+               !nd_row_is_one_of(row, "recompute", no, sizeof no / sizeof no[0])) {
+        nd_row_malformed(row, "recompute", recompute_expected);
     }
 }
 

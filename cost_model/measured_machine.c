@@ -28,10 +28,17 @@ static const char *const gpu_aliases[][2] = {
     {"V100", "v100-16gb"},
 };
 
+/* "A1000" does not begin with A100; after a hyphen, "A100-40" may go on to "A100-40GB". */
+static bool begins_with_word(const char *text, const char *alias)
+{
+    size_t length = strlen(alias);
+    return strncmp(text, alias, length) == 0 && (strchr(alias, '-') != NULL || !isalnum((unsigned char)text[length]));
+}
+
 static const char *gpu_name(const char *text)
 {
     for (size_t i = 0; i < sizeof gpu_aliases / sizeof gpu_aliases[0]; i++) {
-        if (strncmp(text, gpu_aliases[i][0], strlen(gpu_aliases[i][0])) == 0) {
+        if (begins_with_word(text, gpu_aliases[i][0])) {
             return gpu_aliases[i][1];
         }
     }

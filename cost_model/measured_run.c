@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/units.h"
 #include "cost_model/measured_internal.h"
@@ -125,6 +126,24 @@ bool nd_row_mentions(const nd_row *row, const char *name, const char *part)
     return strstr(lower, part) != NULL;
 }
 
+bool nd_row_is_one_of(const nd_row *row, const char *name, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcasecmp(nd_row_text(row, name), words[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void nd_row_malformed(nd_row *row, const char *name, const char *expected)
+{
+    if (row->status == ND_OK) {
+        row->status = nd_csv_fail(row->csv, row->index, &row->err, "%s must be %s, got '%.80s'", name, expected,
+                                  nd_row_text(row, name));
+    }
+}
+
 void nd_row_assume(nd_row *row, nd_run_assumption assumption)
 {
     row->assumed |= 1u << assumption;
@@ -157,14 +176,17 @@ static nd_dtype read_precision(nd_row *row)
     if (nd_row_mentions(row, "precision", "fp8")) {
         return ND_DTYPE_FP8;
     }
-    if (nd_row_mentions(row, "precision", "fp16")) {
+    bool bf16 = nd_row_mentions(row, "precision", "bf16") || nd_row_mentions(row, "precision", "bfloat16");
+    if (!bf16 && (nd_row_mentions(row, "precision", "fp16") || nd_row_mentions(row, "precision", "float16"))) {
         return ND_DTYPE_FP16;
     }
-    if (nd_row_mentions(row, "precision", "fp32")) {
+    if (!bf16 && (nd_row_mentions(row, "precision", "fp32") || nd_row_mentions(row, "precision", "float32"))) {
         return ND_DTYPE_FP32;
     }
-    if (!nd_row_mentions(row, "precision", "bf16")) {
+    if (*nd_row_text(row, "precision") == '\0') {
         nd_row_assume(row, ND_ASSUMED_PRECISION);
+    } else if (!bf16) {
+        nd_row_malformed(row, "precision", "bf16, fp16, fp32, fp8 or empty");
     }
     return ND_DTYPE_BF16;
 }

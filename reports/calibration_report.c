@@ -68,6 +68,31 @@ static const char *form_text(char *out, size_t room, double log_sd)
     return out;
 }
 
+/* Twice or half is beyond what constants explain: then a unit, a batch or a label is wrong, and it bends the fit. */
+static void print_misfit(FILE *stream, const nd_calibration_result *result, const nd_report_style *style)
+{
+    const double misfit_log = 0.6931; /* log 2 */
+    const nd_fitted_residual *worst = NULL;
+    int64_t count = 0;
+    for (int64_t i = 0; i < result->residuals_count; i++) {
+        const nd_fitted_residual *residual = &result->residuals[i];
+        count += fabs(residual->log_error) > misfit_log;
+        if (worst == NULL || fabs(residual->log_error) > fabs(worst->log_error)) {
+            worst = residual;
+        }
+    }
+    if (count > 0) {
+        double factor = exp(fabs(worst->log_error));
+        nd_report_paragraph(stream, style, 0, 2,
+                            "Warning: %" PRId64 " of %" PRId64 " runs %s more than a factor of 2 off, run %s most: it "
+                            "took %.3g times %s than predicted. Check units (seconds, tokens/s of one GPU), "
+                            "global_batch, recompute and gpu; `ndplan validate --runs FILE --rows` shows each run and "
+                            "what was assumed.",
+                            count, result->residuals_count, count == 1 ? "is" : "are", worst->id, factor,
+                            worst->log_error < 0.0 ? "longer" : "shorter");
+    }
+}
+
 static void print_errors(FILE *stream, const nd_calibration_result *result, const nd_report_style *style)
 {
     const nd_fitted *fitted = &result->fitted;
@@ -77,6 +102,7 @@ static void print_errors(FILE *stream, const nd_calibration_result *result, cons
                         "Median error of the %" PRId64 " runs: %.1f %%; reduced chi-square %.2f, reciprocal condition "
                         "number %.2g.",
                         fitted->runs, median_error(result, false), fitted->reduced_chi2, fitted->rcond);
+    print_misfit(stream, result, style);
     if (result->sources == 0) {
         nd_report_paragraph(stream, style, 0, 2,
                             "No source was left out to measure the model's own error (that takes three), so intervals "

@@ -317,11 +317,10 @@ static void test_recompute_modes(void)
         const char *text;
         nd_recompute recompute;
         bool assumed;
-    } cases[] = {{"none", ND_RECOMPUTE_NONE, false},
-                 {"selective", ND_RECOMPUTE_SELECTIVE, false},
-                 {"full", ND_RECOMPUTE_FULL, false},
-                 {"partial", ND_RECOMPUTE_EVERY, false},
-                 {"", ND_RECOMPUTE_NONE, true}};
+    } cases[] = {{"none", ND_RECOMPUTE_NONE, false},  {"selective", ND_RECOMPUTE_SELECTIVE, false},
+                 {"full", ND_RECOMPUTE_FULL, false},  {"partial", ND_RECOMPUTE_EVERY, false},
+                 {"yes", ND_RECOMPUTE_FULL, false},   {"activation_checkpointing", ND_RECOMPUTE_FULL, false},
+                 {"False", ND_RECOMPUTE_NONE, false}, {"", ND_RECOMPUTE_NONE, true}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char row[64];
         (void)snprintf(row, sizeof row, "llama-3.1-8b,H100,8,8,%s", cases[i].text);
@@ -330,6 +329,13 @@ static void test_recompute_modes(void)
         CU_ASSERT_EQUAL(assumes(&run, ND_ASSUMED_RECOMPUTE), cases[i].assumed);
         CU_ASSERT_EQUAL(assumes(&run, ND_ASSUMED_PARTIAL), cases[i].recompute == ND_RECOMPUTE_EVERY);
     }
+}
+
+static void test_every_other_layer_is_what_layouts_call_it(void)
+{
+    nd_measured_run run = good_row("model,gpu,gpus,dp_shard,recompute", "llama-3.1-8b,H100,8,8,every:4");
+    CU_ASSERT_EQUAL(run.layout.recompute, ND_RECOMPUTE_EVERY);
+    CU_ASSERT_EQUAL(run.layout.recompute_every, 4);
 }
 
 static void test_a_silent_run_recomputes_only_when_it_cannot_have_fitted_without(void)
@@ -537,6 +543,7 @@ int main(void)
         ND_TEST(test_notes_change_the_software),
         ND_TEST(test_optimizer_states_are_sharded_over_all_data_ranks_or_a_group),
         ND_TEST(test_recompute_modes),
+        ND_TEST(test_every_other_layer_is_what_layouts_call_it),
         ND_TEST(test_a_silent_run_recomputes_only_when_it_cannot_have_fitted_without),
         ND_TEST(test_an_open_micro_batch_keeps_the_global_batch),
         ND_TEST(test_the_step_follows_from_whatever_speed_is_stated),
