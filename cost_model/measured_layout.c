@@ -13,7 +13,8 @@ static const char recompute_expected[] = "none, selective, partial, full, every:
 static void read_recompute(nd_row *row, nd_layout *layout)
 {
     layout->recompute_every = 1;
-    if (nd_row_mentions(row, "recompute", "full")) {
+    bool yes_means_full = nd_row_is_one_of(row, "recompute", yes, sizeof yes / sizeof yes[0]);
+    if (yes_means_full || nd_row_mentions(row, "recompute", "full")) {
         layout->recompute = ND_RECOMPUTE_FULL;
     } else if (nd_row_mentions(row, "recompute", "selective")) {
         layout->recompute = ND_RECOMPUTE_SELECTIVE;
@@ -29,8 +30,6 @@ static void read_recompute(nd_row *row, nd_layout *layout)
         if (!known) {
             nd_row_malformed(row, "recompute", recompute_expected);
         }
-    } else if (nd_row_is_one_of(row, "recompute", yes, sizeof yes / sizeof yes[0])) {
-        layout->recompute = ND_RECOMPUTE_FULL;
     } else if (*nd_row_text(row, "recompute") == '\0') {
         if (!nd_row_has(row, "notes", "sets none")) {
             nd_row_assume(row, ND_ASSUMED_RECOMPUTE);
