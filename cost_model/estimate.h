@@ -129,6 +129,10 @@ typedef struct nd_block_prices {
 
 void nd_price_blocks(const nd_cost_context *context, const nd_layout *layout, nd_block_prices *out);
 
+/** Turn the prices of a layout into those of `layout`, which differs from it in recompute only: a fraction of the work
+ * of nd_price_blocks(), with the same result. */
+void nd_price_recompute(const nd_cost_context *context, const nd_layout *layout, nd_block_prices *prices);
+
 /** Memory alone (cheap: used to drop layouts that cannot fit). `layout` passed nd_layout_allowed(). */
 void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                         nd_memory_breakdown *out);

@@ -118,16 +118,19 @@ static void price_ops(const pricing *p, const nd_op_list *list, nd_pass pass, nd
     price_ring(p, pass, ring_s, out);
 }
 
-static void price_part(const pricing *p, nd_part_kind part, int32_t layer_kind, nd_part_price *out)
+static void price_pass(const pricing *p, nd_part_kind part, int32_t layer_kind, nd_pass pass, nd_part_price *out)
 {
     const nd_cost_context *context = p->context;
+    nd_op_list list;
+    nd_block_ops(context->model, p->layout, context->train, &context->stack->style, part, layer_kind, pass, &list);
+    price_ops(p, &list, pass, out);
+}
+
+static void price_part(const pricing *p, nd_part_kind part, int32_t layer_kind, nd_part_price *out)
+{
     memset(out, 0, sizeof *out);
-    for (int pass = 0; pass < ND_PASS_COUNT; pass++) {
-        nd_op_list list;
-        nd_block_ops(context->model, p->layout, context->train, &context->stack->style, part, layer_kind, (nd_pass)pass,
-                     &list);
-        price_ops(p, &list, (nd_pass)pass, out);
-    }
+    price_pass(p, part, layer_kind, ND_PASS_FORWARD, out);
+    price_pass(p, part, layer_kind, ND_PASS_BACKWARD, out);
 }
 
 /* Parameters of one rank before data-parallel sharding. Norms and router are replicated over tp. */
@@ -154,18 +157,53 @@ static void count_params(const nd_cost_context *context, const nd_layout *layout
     out->params_head = (double)counts->head / tp + (double)counts->final_norm;
 }
 
+/* What recompute decides: the pass that runs again, and what is kept for it. */
+static void price_recompute(const pricing *p, nd_block_prices *out)
+{
+    const nd_cost_context *context = p->context;
+    const nd_layout *layout = p->layout;
+    nd_recompute mode = layout->recompute == ND_RECOMPUTE_EVERY ? ND_RECOMPUTE_FULL : layout->recompute;
+    for (int32_t kind = 0; kind < (int32_t)context->model->layer_kinds_count; kind++) {
+        price_pass(p, ND_PART_LAYER, kind, ND_PASS_RECOMPUTE, &out->layer[kind]);
+        out->saved_bytes[kind] =
+            mode == ND_RECOMPUTE_NONE
+                ? out->saved_bytes_none[kind]
+                : nd_block_saved_bytes(context->model, layout, context->train, &context->stack->style, kind, mode);
+    }
+}
+
+static void forget_recompute(nd_part_price *price)
+{
+    const int pass = ND_PASS_RECOMPUTE;
+    price->gemm_s[pass] = 0.0;
+    price->attention_s[pass] = 0.0;
+    price->elementwise_s[pass] = 0.0;
+    price->exposed_tp_s[pass] = 0.0;
+    price->exposed_cp_s[pass] = 0.0;
+    price->exposed_ep_s[pass] = 0.0;
+    price->hidden_s[pass] = 0.0;
+    price->launches[pass] = 0.0;
+    price->recompute_flops = 0.0;
+}
+
+void nd_price_recompute(const nd_cost_context *context, const nd_layout *layout, nd_block_prices *prices)
+{
+    pricing p = prepare(context, layout);
+    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
+        forget_recompute(&prices->layer[kind]);
+    }
+    price_recompute(&p, prices);
+}
+
 void nd_price_blocks(const nd_cost_context *context, const nd_layout *layout, nd_block_prices *out)
 {
     const nd_model_spec *model = context->model;
     pricing p = prepare(context, layout);
     memset(out, 0, sizeof *out);
-    nd_recompute mode = layout->recompute == ND_RECOMPUTE_EVERY ? ND_RECOMPUTE_FULL : layout->recompute;
     for (int32_t kind = 0; kind < (int32_t)model->layer_kinds_count; kind++) {
         price_part(&p, ND_PART_LAYER, kind, &out->layer[kind]);
-        const nd_block_style *style = &context->stack->style;
-        out->saved_bytes[kind] = nd_block_saved_bytes(model, layout, context->train, style, kind, mode);
         out->saved_bytes_none[kind] =
-            nd_block_saved_bytes(model, layout, context->train, style, kind, ND_RECOMPUTE_NONE);
+            nd_block_saved_bytes(model, layout, context->train, &context->stack->style, kind, ND_RECOMPUTE_NONE);
         out->working_bytes[kind] = nd_block_working_bytes(model, layout, context->train, kind);
         if (context->train->lora_rank > 0) {
             out->params_lora[kind] = nd_block_lora_params(model, layout, context->train, kind);
@@ -173,6 +211,7 @@ void nd_price_blocks(const nd_cost_context *context, const nd_layout *layout, nd
     }
     price_part(&p, ND_PART_EMBEDDING, 0, &out->embedding);
     price_part(&p, ND_PART_HEAD, 0, &out->head);
+    price_recompute(&p, out);
     count_params(context, layout, out);
 }
 

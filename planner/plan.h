@@ -28,11 +28,13 @@ typedef struct nd_plan_list {
     int32_t count;
     nd_rejection rejections[ND_REJECTIONS_MAX]; /* most frequent first */
     int32_t rejections_count;
-    int64_t searched;  /* layouts looked at, legal or not */
+    int64_t searched;  /* layouts of the space, legal or not: all of them are accounted for */
     int64_t evaluated; /* layouts whose time was estimated */
-    int64_t fitting;   /* verdict fits or borderline */
-    nd_plan closest;   /* when nothing fits: the legal layout that needs least memory */
+    int64_t fitting; /* those looked at that fit (borderline ones too); the rule "slower" counts what was not looked at,
+                      * since a bound says that it cannot be among the best */
+    nd_plan closest; /* when nothing fits: the legal layout that needs least memory */
     bool has_closest;
+    bool interrupted; /* stopped by `progress`: the plans are the best of what was looked at until then */
     double elapsed_s;
 } nd_plan_list;
 

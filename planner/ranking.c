@@ -73,6 +73,12 @@ int nd_ranked_compare(nd_objective objective, const nd_ranked *a, const nd_ranke
     return order != 0 ? order : by_layout(&a->layout, &b->layout);
 }
 
+int nd_ranked_compare_memory(const nd_ranked *a, const nd_ranked *b)
+{
+    int order = by_double(a->peak_bytes, b->peak_bytes);
+    return order != 0 ? order : by_layout(&a->layout, &b->layout);
+}
+
 bool nd_same_mesh(const nd_layout *a, const nd_layout *b)
 {
     return memcmp(a->size, b->size, sizeof a->size) == 0 && a->ep == b->ep;
@@ -92,12 +98,34 @@ static int32_t find_slot(const nd_ranking *ranking, const nd_ranked *candidate)
     if (full && nd_ranked_compare(ranking->objective, candidate, &ranking->entries[last]) >= 0) {
         return -1;
     }
-    for (int32_t i = 0; i < ranking->count; i++) {
+    for (int32_t i = 0; ranking->key != ND_RANKING_EVERY_LAYOUT && i < ranking->count; i++) {
         if (same_key(ranking->key, candidate, &ranking->entries[i])) {
             return nd_ranked_compare(ranking->objective, candidate, &ranking->entries[i]) < 0 ? i : -1;
         }
     }
     return full ? last : ranking->count;
+}
+
+bool nd_ranking_is_closed(const nd_ranking *ranking, const nd_ranked *bound)
+{
+    return ranking->count == ranking->capacity &&
+           nd_ranked_compare(ranking->objective, bound, &ranking->entries[ranking->count - 1]) >= 0;
+}
+
+/* How many of the first `count` entries rank before `candidate`. */
+static int32_t count_better(const nd_ranking *ranking, int32_t count, const nd_ranked *candidate)
+{
+    int32_t low = 0;
+    int32_t high = count;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (nd_ranked_compare(ranking->objective, &ranking->entries[middle], candidate) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
 }
 
 bool nd_ranking_would_take(const nd_ranking *ranking, const nd_ranked *candidate)
@@ -113,11 +141,10 @@ void nd_ranking_add(nd_ranking *ranking, const nd_ranked *candidate)
     }
     ranking->count += slot == ranking->count;
     /* The slot's old entry goes; better ones than the candidate stay where they are, the rest move down by one. */
-    while (slot > 0 && nd_ranked_compare(ranking->objective, candidate, &ranking->entries[slot - 1]) < 0) {
-        ranking->entries[slot] = ranking->entries[slot - 1];
-        slot--;
-    }
-    ranking->entries[slot] = *candidate;
+    int32_t place = count_better(ranking, slot, candidate);
+    memmove(&ranking->entries[place + 1], &ranking->entries[place],
+            (size_t)(slot - place) * sizeof ranking->entries[0]);
+    ranking->entries[place] = *candidate;
 }
 
 /* A layout that may run out of memory and is not faster than one of its mesh that surely fits helps nobody. */

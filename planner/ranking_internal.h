@@ -42,6 +42,12 @@ bool nd_same_mesh(const nd_layout *a, const nd_layout *b);
 /** Take `candidate` in when it is among the best `capacity` entries of distinct key. */
 void nd_ranking_add(nd_ranking *ranking, const nd_ranked *candidate);
 
+/** Least peak memory first, then the layout's fields in order: total, whatever the time. */
+int nd_ranked_compare_memory(const nd_ranked *a, const nd_ranked *b);
+
+/** Whether the list is full of entries that rank before `bound`: nothing that is no better than it gets in. */
+bool nd_ranking_is_closed(const nd_ranking *ranking, const nd_ranked *bound);
+
 /** Whether nd_ranking_add() would change anything: asked with a lower bound of the time, it saves the estimate. */
 bool nd_ranking_would_take(const nd_ranking *ranking, const nd_ranked *candidate);
 

@@ -1,12 +1,12 @@
 #include "planner/rejections_internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-nd_rejection *nd_rejections_entry(nd_rejections *rejections, const char *rule, bool *is_new)
+static const char other_rule[] = "other";
+
+static nd_tally *find_entry(nd_rejections *rejections, const char *rule)
 {
-    *is_new = false;
     for (int32_t i = 0; i < rejections->count; i++) {
         if (rejections->entries[i].rule == rule) { /* ids are static: this finds almost all */
             return &rejections->entries[i];
@@ -17,21 +17,33 @@ nd_rejection *nd_rejections_entry(nd_rejections *rejections, const char *rule, b
             return &rejections->entries[i];
         }
     }
-    nd_rejection *entry = &rejections->entries[rejections->count];
     if (rejections->count == ND_REJECTIONS_MAX) {
-        entry--;
-        if (strcmp(entry->rule, "other") != 0) {
-            entry->rule = "other";
-            entry->nearest[0] = '\0';
-            (void)snprintf(entry->message, sizeof entry->message, "broke one of many further rules");
-        }
-        return entry;
+        nd_tally *last = &rejections->entries[ND_REJECTIONS_MAX - 1];
+        last->rule = other_rule;
+        return last;
     }
-    memset(entry, 0, sizeof *entry);
-    entry->rule = rule;
-    rejections->count++;
-    *is_new = true;
+    nd_tally *entry = &rejections->entries[rejections->count++];
+    *entry = (nd_tally){.rule = rule, .order = INT64_MAX};
     return entry;
+}
+
+void nd_rejections_count(nd_rejections *rejections, const char *rule, int64_t count, int64_t order,
+                         const nd_layout *example)
+{
+    nd_tally *entry = find_entry(rejections, rule);
+    entry->count += count;
+    if (order < entry->order) {
+        entry->order = order;
+        entry->example = *example;
+    }
+}
+
+void nd_rejections_merge(nd_rejections *rejections, const nd_rejections *other)
+{
+    for (int32_t i = 0; i < other->count; i++) {
+        const nd_tally *entry = &other->entries[i];
+        nd_rejections_count(rejections, entry->rule, entry->count, entry->order, &entry->example);
+    }
 }
 
 static int by_count(const void *left, const void *right)
@@ -44,7 +56,7 @@ static int by_count(const void *left, const void *right)
     return strcmp(a->rule, b->rule);
 }
 
-void nd_rejections_sort(nd_rejections *rejections)
+void nd_rejections_sort(nd_rejection *entries, int32_t count)
 {
-    qsort(rejections->entries, (size_t)rejections->count, sizeof rejections->entries[0], by_count);
+    qsort(entries, (size_t)count, sizeof entries[0], by_count);
 }

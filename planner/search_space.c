@@ -136,16 +136,6 @@ static void list_recomputes(nd_search_space *space)
     }
 }
 
-void nd_search_space_init(const nd_cost_context *context, const nd_search_options *options, nd_search_space *out)
-{
-    memset(out, 0, sizeof *out);
-    out->context = context;
-    out->options = options;
-    list_divisors(out);
-    list_micro_batches(out);
-    list_recomputes(out);
-}
-
 int32_t nd_space_cp_methods(const nd_search_space *space, int32_t cp, nd_cp_method out[ND_CP_METHOD_COUNT])
 {
     int32_t count = 0;
@@ -194,7 +184,23 @@ int32_t nd_space_expert_degrees(const nd_search_space *space, int32_t out[ND_DIV
     return count;
 }
 
-int32_t nd_space_chunks(const nd_search_space *space, int32_t pp, int32_t out[ND_VPP_CAP])
+static int32_t list_schedules(const nd_search_space *space, int32_t pp, int32_t vpp, nd_schedule out[ND_SCHEDULE_COUNT])
+{
+    int32_t count = 0;
+    if (pinned(space->options, ND_LAYOUT_KEY_SCHEDULE)) {
+        out[count++] = space->options->pin.schedule;
+    } else if (vpp > 1) {
+        out[count++] = ND_SCHEDULE_INTERLEAVED;
+    } else {
+        out[count++] = ND_SCHEDULE_1F1B;
+        if (pp > 1 && nd_mask_has(space->context->stack->schedules, ND_SCHEDULE_ZERO_BUBBLE)) {
+            out[count++] = ND_SCHEDULE_ZERO_BUBBLE;
+        }
+    }
+    return count;
+}
+
+static int32_t list_chunks(const nd_search_space *space, int32_t pp, int32_t out[ND_VPP_CAP])
 {
     const nd_search_options *options = space->options;
     int32_t count = 0;
@@ -213,17 +219,16 @@ int32_t nd_space_chunks(const nd_search_space *space, int32_t pp, int32_t out[ND
     return count;
 }
 
-int32_t nd_space_schedules(const nd_search_space *space, int32_t pp, int32_t vpp, nd_schedule out[ND_SCHEDULE_COUNT])
+int32_t nd_space_pipelines(const nd_search_space *space, int32_t pp, nd_pipeline_choice out[ND_PIPELINES_MAX])
 {
+    int32_t chunks[ND_VPP_CAP];
+    int32_t chunks_count = nd_space_has_degree(space, ND_LAYOUT_KEY_PP, pp) ? list_chunks(space, pp, chunks) : 0;
     int32_t count = 0;
-    if (pinned(space->options, ND_LAYOUT_KEY_SCHEDULE)) {
-        out[count++] = space->options->pin.schedule;
-    } else if (vpp > 1) {
-        out[count++] = ND_SCHEDULE_INTERLEAVED;
-    } else {
-        out[count++] = ND_SCHEDULE_1F1B;
-        if (pp > 1 && nd_mask_has(space->context->stack->schedules, ND_SCHEDULE_ZERO_BUBBLE)) {
-            out[count++] = ND_SCHEDULE_ZERO_BUBBLE;
+    for (int32_t i = 0; i < chunks_count; i++) {
+        nd_schedule schedules[ND_SCHEDULE_COUNT];
+        int32_t schedules_count = list_schedules(space, pp, chunks[i], schedules);
+        for (int32_t s = 0; s < schedules_count; s++) {
+            out[count++] = (nd_pipeline_choice){chunks[i], schedules[s]};
         }
     }
     return count;
@@ -249,6 +254,15 @@ int32_t nd_space_shardings(const nd_search_space *space, int32_t dp_shard, int32
     return count;
 }
 
+bool nd_space_has_data_split(const nd_search_space *space, const nd_layout *layout, int32_t data_ranks,
+                             int32_t dp_shard)
+{
+    int64_t expert_ranks = (int64_t)layout->size[ND_AXIS_CP] * layout->size[ND_AXIS_TP] * dp_shard;
+    return data_ranks % dp_shard == 0 && expert_ranks % layout->ep == 0 &&
+           nd_space_has_degree(space, ND_LAYOUT_KEY_DP_SHARD, dp_shard) &&
+           nd_space_has_degree(space, ND_LAYOUT_KEY_DP_REPLICATE, data_ranks / dp_shard);
+}
+
 bool nd_space_has_micro_batch(const nd_search_space *space, int32_t index, int64_t data_ranks, int64_t *grad_accum)
 {
     const nd_search_options *options = space->options;
@@ -268,4 +282,29 @@ bool nd_space_has_micro_batch(const nd_search_space *space, int32_t index, int64
         return true;
     }
     return whole ? share % micro_batch == 0 : index == 0;
+}
+
+static void count_choices(nd_search_space *space)
+{
+    nd_pipeline_choice pipelines[ND_PIPELINES_MAX];
+    nd_sharding shardings[ND_SHARDING_COUNT];
+    for (int32_t i = 0; i < space->divisors_count; i++) {
+        space->pipelines_count[i] = nd_space_pipelines(space, space->divisors[i], pipelines);
+    }
+    for (int32_t shard = 1; shard <= 2; shard++) {
+        for (int32_t cp = 1; cp <= 2; cp++) {
+            space->shardings_count[shard > 1][cp > 1] = nd_space_shardings(space, shard, cp, shardings);
+        }
+    }
+}
+
+void nd_search_space_init(const nd_cost_context *context, const nd_search_options *options, nd_search_space *out)
+{
+    memset(out, 0, sizeof *out);
+    out->context = context;
+    out->options = options;
+    list_divisors(out);
+    list_micro_batches(out);
+    list_recomputes(out);
+    count_choices(out);
 }

@@ -11,7 +11,14 @@ enum {
     ND_RECOMPUTES_MAX = 4,   /* none, selective, full, every:2 (other distances are tried when pinned) */
     ND_MICRO_BATCH_CAP = 64, /* larger ones are tried only when pinned */
     ND_VPP_CAP = 8,
+    ND_PIPELINES_MAX = ND_VPP_CAP * ND_SCHEDULE_COUNT,
 };
+
+/** What a pipeline of one depth can be. */
+typedef struct nd_pipeline_choice {
+    int32_t vpp;
+    nd_schedule schedule;
+} nd_pipeline_choice;
 
 typedef struct nd_recompute_choice {
     nd_recompute mode;
@@ -27,6 +34,9 @@ typedef struct nd_search_space {
     int32_t micro_batches_count;
     nd_recompute_choice recomputes[ND_RECOMPUTES_MAX];
     int32_t recomputes_count;
+    /* how many choices there are, so that branches are counted without walking them */
+    int32_t pipelines_count[ND_DIVISORS_MAX]; /* with pp = divisors[i]; 0: this pp is not wanted */
+    int32_t shardings_count[2][2];            /* [dp_shard > 1][cp > 1] */
 } nd_search_space;
 
 /** Pins and limits that no layout can meet: ND_EINVAL names them and what would work. */
@@ -45,10 +55,14 @@ bool nd_space_has_degree(const nd_search_space *space, nd_layout_key key, int32_
 int32_t nd_space_cp_methods(const nd_search_space *space, int32_t cp, nd_cp_method out[ND_CP_METHOD_COUNT]);
 int32_t nd_space_sequence_parallel(const nd_search_space *space, int32_t tp, bool out[2]);
 int32_t nd_space_expert_degrees(const nd_search_space *space, int32_t out[ND_DIVISORS_MAX]); /* may be 0 */
-int32_t nd_space_chunks(const nd_search_space *space, int32_t pp, int32_t out[ND_VPP_CAP]);  /* may be 0 */
-int32_t nd_space_schedules(const nd_search_space *space, int32_t pp, int32_t vpp, nd_schedule out[ND_SCHEDULE_COUNT]);
+int32_t nd_space_pipelines(const nd_search_space *space, int32_t pp,
+                           nd_pipeline_choice out[ND_PIPELINES_MAX]); /* may be 0 */
 int32_t nd_space_shardings(const nd_search_space *space, int32_t dp_shard, int32_t cp,
                            nd_sharding out[ND_SHARDING_COUNT]);
+
+/** Whether `data_ranks` are divided into dp_replicate x `dp_shard`, given tp, cp and ep of the layout. */
+bool nd_space_has_data_split(const nd_search_space *space, const nd_layout *layout, int32_t data_ranks,
+                             int32_t dp_shard);
 
 /** Whether micro_batches[index] is tried with `data_ranks` = dp_replicate x dp_shard, and the accumulation that
  * follows. Where no micro-batch can give the global batch, the smallest one is tried, so that the reason is counted. */

@@ -1,0 +1,70 @@
+#include "cost_model/floors.h"
+
+#include <math.h>
+
+#include "cost_model/memory_internal.h"
+#include "cost_model/price.h"
+#include "cost_model/stages.h"
+
+/* Weights, gradients and optimizer of the first stage under the sharding that leaves least of them. Each shrinks as
+ * more ranks share it. */
+static double least_states_bytes(const nd_cost_context *context, const nd_layout *layout, const nd_holdings *holdings,
+                                 int64_t data_ranks)
+{
+    nd_layout widest = *layout;
+    widest.size[ND_AXIS_DP_REPLICATE] = 1;
+    widest.size[ND_AXIS_DP_SHARD] = (int32_t)data_ranks;
+    double least = HUGE_VAL;
+    for (int mode = 0; mode < ND_SHARDING_COUNT; mode++) {
+        widest.sharding = (nd_sharding)mode;
+        nd_states states = nd_memory_states(context, &widest, holdings);
+        least = fmin(least, states.weights + states.grads + states.optimizer);
+    }
+    return least;
+}
+
+nd_memory_floor nd_memory_floor_of(const nd_cost_context *context, const nd_layout *layout,
+                                   const nd_block_prices *prices, int64_t data_ranks)
+{
+    const nd_stack *stack = context->stack;
+    const nd_calibration *calibration = context->calibration;
+    int64_t counts[ND_LAYER_KINDS_MAX];
+    nd_stage_layers(context, layout, 0, counts);
+    nd_holdings holdings = nd_memory_hold(context, layout, prices, 0, counts);
+    nd_activations activations = nd_memory_activations(context, layout, prices, 0, counts);
+    double spread = activations.saved + activations.logits;
+    double peak = (least_states_bytes(context, layout, &holdings, data_ranks) + spread) * stack->reserved_ratio +
+                  stack->context_bytes;
+    nd_memory_floor floor = {
+        .peak_bytes = peak, .peak_high_bytes = peak * calibration->memory_high_frac + stack->spread_high_frac * spread};
+    /* buffers, which are left out here, must not lower the low end */
+    if (stack->reserved_ratio * calibration->memory_low_frac >= stack->spread_low_frac) {
+        floor.peak_low_bytes = peak * calibration->memory_low_frac - stack->spread_low_frac * spread;
+    }
+    return floor;
+}
+
+static double both_passes_s(const nd_part_price *price)
+{
+    return nd_part_pass_s(price, ND_PASS_FORWARD) + nd_part_pass_s(price, ND_PASS_BACKWARD);
+}
+
+double nd_work_floor_s(const nd_cost_context *context, const nd_block_prices *prices)
+{
+    const nd_model_spec *model = context->model;
+    double work_s = both_passes_s(&prices->embedding) + both_passes_s(&prices->head);
+    for (int64_t kind = 0; kind < model->layer_kinds_count; kind++) {
+        work_s += (double)model->layer_kinds[kind].layers * both_passes_s(&prices->layer[kind]);
+    }
+    return work_s;
+}
+
+double nd_rework_floor_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices)
+{
+    const nd_model_spec *model = context->model;
+    double rework_s = 0.0;
+    for (int64_t kind = 0; kind < model->layer_kinds_count; kind++) {
+        rework_s += (double)model->layer_kinds[kind].layers * nd_part_pass_s(&prices->layer[kind], ND_PASS_RECOMPUTE);
+    }
+    return nd_rerun_frac(layout) * rework_s;
+}

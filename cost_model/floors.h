@@ -1,0 +1,31 @@
+/** What no layout below a branch of a search can beat, whatever its data parallelism: lower bounds that let the search
+ * leave the branch without looking at its layouts. docs/SEARCH.md. */
+#ifndef ND_COST_MODEL_FLOORS_H
+#define ND_COST_MODEL_FLOORS_H
+
+#include "cost_model/estimate.h"
+
+ND_BEGIN_DECLS
+
+/** Lower bounds of nd_memory_breakdown over all ways to divide `data_ranks` into dp_replicate x dp_shard and over all
+ * shardings. 0 stands for "no bound". */
+typedef struct nd_memory_floor {
+    double peak_low_bytes, peak_bytes, peak_high_bytes;
+} nd_memory_floor;
+
+/** The forward phase of the first stage: what it saves for the backward pass, exactly, and states as if they were
+ * divided over all data-parallel ranks.
+ * \param[in] layout  everything but dp_replicate, dp_shard and sharding is read; grad_accum is that of `data_ranks` */
+nd_memory_floor nd_memory_floor_of(const nd_cost_context *context, const nd_layout *layout,
+                                   const nd_block_prices *prices, int64_t data_ranks);
+
+/** Seconds of forward and backward of one micro-batch through the whole model on one rank of each stage, embedding and
+ * head included, without recompute. */
+double nd_work_floor_s(const nd_cost_context *context, const nd_block_prices *prices);
+
+/** What recompute adds to nd_work_floor_s() under the mode and the prices of `layout`. */
+double nd_rework_floor_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices);
+
+ND_END_DECLS
+
+#endif

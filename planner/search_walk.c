@@ -1,0 +1,200 @@
+/* The inner loops of a search: recompute, pp with its chunks and schedule, data parallelism and sharding. */
+#include "cost_model/floors.h"
+#include "cost_model/time.h"
+#include "planner/constraints_internal.h"
+#include "planner/search_internal.h"
+
+const char nd_rule_memory[] = "memory";
+const char nd_rule_slower[] = "slower";
+
+/* The same sum in another order may differ in its last digits. */
+static const double rounding_slack = 1.0 - 1e-9;
+
+/* One unit being walked. */
+typedef struct walk {
+    const nd_search_scene *scene;
+    const nd_search_unit *unit;
+    nd_board *board;
+    nd_layout layout;
+    nd_block_prices prices;
+    double work_s;  /* least seconds of one micro-batch through all stages */
+    nd_bound bound; /* of the branch at hand */
+} walk;
+
+static void reject(walk *w, const char *rule, int64_t count)
+{
+    nd_rejections_count(&w->board->rejections, rule, count, w->unit->order, &w->layout);
+}
+
+/* Rejects everything below the pipeline of the layout; the first such layout stands for all. */
+static void reject_pipeline(walk *w, const char *rule)
+{
+    nd_layout first = w->layout;
+    int64_t count = nd_count_below_pipeline(&w->scene->space, w->layout, &first);
+    if (count > 0) {
+        nd_rejections_count(&w->board->rejections, rule, count, w->unit->order, &first);
+    }
+}
+
+static bool is_closed(const walk *w)
+{
+    return !w->scene->options->exhaustive &&
+           (nd_board_is_closed(w->scene->known, &w->bound) || nd_board_is_closed(w->board, &w->bound));
+}
+
+static bool nothing_fits_yet(const walk *w)
+{
+    return w->scene->known->fitting == 0 && w->board->fitting == 0;
+}
+
+/* A legal layout: memory first; time only when it fits (or is wanted all the same) and could be among the best. */
+static void consider(walk *w)
+{
+    const nd_cost_context *context = w->scene->context;
+    nd_memory_breakdown memory;
+    nd_time_breakdown time;
+    nd_estimate_memory(context, &w->layout, &w->prices, &memory);
+    nd_ranked ranked = {w->layout, w->bound.step_s, memory.peak_bytes, memory.capacity_bytes, memory.verdict};
+    bool unfit = memory.verdict == ND_VERDICT_NO;
+    if (nothing_fits_yet(w)) {
+        nd_board_note_memory(w->board, &ranked);
+    }
+    w->board->unfit += unfit;
+    w->board->fitting += !unfit;
+    if (unfit && !w->scene->options->include_unfit) {
+        return;
+    }
+    if (!nd_board_would_take(w->scene->known, &ranked) || !nd_board_would_take(w->board, &ranked)) {
+        return;
+    }
+    nd_estimate_time(context, &w->layout, &w->prices, &time);
+    w->board->evaluated++;
+    ranked.step_s = time.step_s;
+    nd_board_add(w->board, &ranked);
+}
+
+/* One complete layout. */
+static void visit(walk *w)
+{
+    const nd_search_scene *scene = w->scene;
+    const char *rule = NULL;
+    if (nd_rules_data(scene->context, &w->layout, &rule, NULL) &&
+        (scene->framework == NULL ||
+         scene->framework->allows(scene->context->model, &w->layout, scene->context->train, &rule, NULL))) {
+        consider(w);
+    } else {
+        reject(w, rule, 1);
+    }
+}
+
+/* dp_replicate, dp_shard, sharding: `ranks` are left for data parallelism. */
+static void walk_data(walk *w, int32_t ranks)
+{
+    const nd_search_space *space = &w->scene->space;
+    for (int32_t i = 0; i < space->divisors_count && space->divisors[i] <= ranks; i++) {
+        int32_t shard = space->divisors[i];
+        if (!nd_space_has_data_split(space, &w->layout, ranks, shard)) {
+            continue;
+        }
+        nd_sharding shardings[ND_SHARDING_COUNT];
+        int32_t count = nd_space_shardings(space, shard, w->layout.size[ND_AXIS_CP], shardings);
+        w->layout.size[ND_AXIS_DP_SHARD] = shard;
+        w->layout.size[ND_AXIS_DP_REPLICATE] = ranks / shard;
+        for (int32_t s = 0; s < count; s++) {
+            w->layout.sharding = shardings[s];
+            visit(w);
+        }
+    }
+}
+
+/* The least that any layout below this pipeline takes and needs. */
+static void bound_pipeline(walk *w, int32_t data_ranks)
+{
+    const nd_cost_context *context = w->scene->context;
+    nd_memory_floor floor = nd_memory_floor_of(context, &w->layout, &w->prices, data_ranks);
+    w->bound = (nd_bound){
+        .step_s = rounding_slack * (double)w->layout.grad_accum * w->work_s / (double)w->layout.size[ND_AXIS_PP],
+        .peak_bytes = rounding_slack * floor.peak_bytes,
+        .peak_low_bytes = rounding_slack * floor.peak_low_bytes,
+        .peak_high_bytes = rounding_slack * floor.peak_high_bytes,
+        .capacity_bytes = (double)context->cluster->gpu.memory_bytes,
+    };
+}
+
+/* Nothing below fits, and it does not matter by how much. */
+static bool is_too_large(const walk *w)
+{
+    return !w->scene->options->include_unfit && !w->scene->options->exhaustive &&
+           w->bound.peak_low_bytes > w->bound.capacity_bytes &&
+           (!nothing_fits_yet(w) || (!nd_board_may_be_closest(w->scene->known, w->bound.peak_bytes) ||
+                                     !nd_board_may_be_closest(w->board, w->bound.peak_bytes)));
+}
+
+/* One pp with its vpp and schedule. */
+static void walk_pipeline(walk *w, int32_t data_ranks)
+{
+    const char *broken = NULL;
+    if (!nd_rules_pipeline(w->scene->context, &w->layout, &broken, NULL)) {
+        reject_pipeline(w, broken);
+        return;
+    }
+    bound_pipeline(w, data_ranks);
+    if (is_closed(w)) {
+        reject_pipeline(w, nd_rule_slower);
+    } else if (is_too_large(w)) {
+        w->board->unfit += nd_count_below_pipeline(&w->scene->space, w->layout, NULL);
+    } else {
+        walk_data(w, data_ranks);
+    }
+}
+
+static void walk_pipelines(walk *w)
+{
+    const nd_search_space *space = &w->scene->space;
+    int64_t inner = (int64_t)w->layout.size[ND_AXIS_CP] * w->layout.size[ND_AXIS_TP];
+    int32_t ranks = (int32_t)(w->scene->context->cluster->gpus / inner);
+    for (int32_t i = 0; i < space->divisors_count && space->divisors[i] <= ranks; i++) {
+        int32_t pp = space->divisors[i];
+        if (ranks % pp != 0 || space->pipelines_count[i] == 0 ||
+            !nd_space_has_micro_batch(space, w->unit->micro_batch_index, ranks / pp, &w->layout.grad_accum)) {
+            continue;
+        }
+        nd_pipeline_choice choices[ND_PIPELINES_MAX];
+        int32_t count = nd_space_pipelines(space, pp, choices);
+        w->layout.size[ND_AXIS_PP] = pp;
+        for (int32_t c = 0; c < count; c++) {
+            w->layout.vpp = choices[c].vpp;
+            w->layout.schedule = choices[c].schedule;
+            walk_pipeline(w, ranks / pp);
+        }
+    }
+}
+
+/* Everything of the unit under one recompute mode is forbidden. */
+static void reject_recompute(walk *w, const char *rule)
+{
+    nd_layout first = w->layout;
+    int64_t count = nd_count_below_unit(&w->scene->space, w->unit->micro_batch_index, w->layout, &first);
+    nd_rejections_count(&w->board->rejections, rule, count, w->unit->order, &first);
+}
+
+void nd_search_walk(const nd_search_scene *scene, const nd_search_unit *unit, nd_board *board)
+{
+    const nd_search_space *space = &scene->space;
+    walk w = {.scene = scene, .unit = unit, .board = board, .layout = unit->layout};
+    w.layout.recompute = ND_RECOMPUTE_NONE;
+    nd_price_blocks(scene->context, &w.layout, &w.prices);
+    double work_s = nd_work_floor_s(scene->context, &w.prices);
+    for (int32_t r = 0; r < space->recomputes_count; r++) {
+        const char *broken = NULL;
+        w.layout.recompute = space->recomputes[r].mode;
+        w.layout.recompute_every = space->recomputes[r].every;
+        if (!nd_rules_memory_modes(scene->context, &w.layout, &broken, NULL)) {
+            reject_recompute(&w, broken);
+            continue;
+        }
+        nd_price_recompute(scene->context, &w.layout, &w.prices);
+        w.work_s = work_s + nd_rework_floor_s(scene->context, &w.layout, &w.prices);
+        walk_pipelines(&w);
+    }
+}
