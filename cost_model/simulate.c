@@ -36,7 +36,7 @@ typedef struct stage_state {
 } stage_state;
 
 /* An input that has not arrived. */
-static const double never_s = INFINITY;
+static const double never_s = (double)INFINITY;
 
 typedef struct simulation {
     const nd_cost_context *context;

@@ -203,7 +203,7 @@ static bool fill(const division *d, load budget, int32_t *start, load *next)
     memset(stages, 0, (size_t)d->stages * sizeof stages[0]);
     int32_t chunks = d->stages * d->vpp;
     int64_t end = d->layers;
-    *next = (load){INFINITY, INFINITY};
+    *next = (load){(double)INFINITY, (double)INFINITY};
     start[chunks] = (int32_t)end;
     for (int32_t chunk = chunks - 1; chunk >= 0; chunk--) {
         int32_t stage = chunk % d->stages;
@@ -309,7 +309,7 @@ void nd_split_stages(const nd_cost_context *context, const nd_layout *layout, co
         out->start[chunk] = (int32_t)nd_split_start(out, chunk);
     }
     out->balanced = true;
-    load budget = {largest_load(&d, out->start).s, INFINITY};
+    load budget = {largest_load(&d, out->start).s, (double)INFINITY};
     tighten(&d, &budget, &budget.s, out->start);
     budget.bytes = largest_load(&d, out->start).bytes;
     tighten(&d, &budget, &budget.bytes, out->start);

@@ -81,7 +81,7 @@ static void test_bubbles_of_equal_stages_are_those_of_the_literature(void)
     static fixture f;
     nd_block_prices prices = make_prices(1.0, 2.0);
     for (int32_t pp = 2; pp <= 8; pp++) {
-        for (int64_t m = pp; m <= 4 * pp; m += pp) {
+        for (int32_t m = pp; m <= 4 * pp; m += pp) {
             make_model(&f, pp, false);
             nd_layout plain = pipeline(pp, 1, m, ND_SCHEDULE_1F1B);
             nd_layout zero = pipeline(pp, 1, m, ND_SCHEDULE_ZERO_BUBBLE);
@@ -154,6 +154,9 @@ static void test_a_schedule_of_unequal_stages_by_hand(void)
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         const nd_timeline_event *e = find(&r, expected[i].kind, expected[i].stage, expected[i].micro_batch);
         CU_ASSERT_PTR_NOT_NULL_FATAL(e);
+        if (e == NULL) {
+            return;
+        }
         CU_ASSERT_EQUAL(e->stage, expected[i].stage);
         ND_ASSERT_REL(e->start_s / day_s + 1.0, expected[i].start + 1.0, rounding);
         ND_ASSERT_REL(e->end_s / day_s, expected[i].end, rounding);
