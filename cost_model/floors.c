@@ -1,6 +1,7 @@
 #include "cost_model/floors.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "cost_model/memory_internal.h"
 #include "cost_model/price.h"
@@ -24,12 +25,12 @@ static double least_states_bytes(const nd_cost_context *context, const nd_layout
 }
 
 nd_memory_floor nd_memory_floor_of(const nd_cost_context *context, const nd_layout *layout,
-                                   const nd_block_prices *prices, int64_t data_ranks)
+                                   const nd_block_prices *prices, const nd_stage_split *split, int64_t data_ranks)
 {
     const nd_stack *stack = context->stack;
     const nd_calibration *calibration = context->calibration;
     int64_t counts[ND_LAYER_KINDS_MAX];
-    nd_stage_layers(context, layout, 0, counts);
+    nd_stage_layers(context, split, 0, counts);
     nd_holdings holdings = nd_memory_hold(context, layout, prices, 0, counts);
     nd_activations activations = nd_memory_activations(context, layout, prices, 0, counts);
     double spread = activations.saved + activations.logits;
@@ -67,4 +68,20 @@ double nd_rework_floor_s(const nd_cost_context *context, const nd_layout *layout
         rework_s += (double)model->layer_kinds[kind].layers * nd_part_pass_s(&prices->layer[kind], ND_PASS_RECOMPUTE);
     }
     return nd_rerun_frac(layout) * rework_s;
+}
+
+double nd_filling_floor_s(const nd_layout *layout, double work_s)
+{
+    double pp = (double)layout->size[ND_AXIS_PP];
+    double share_s = work_s / pp;
+    double others_s = layout->schedule == ND_SCHEDULE_ZERO_BUBBLE ? 0.0 : (work_s - share_s) / (double)layout->vpp;
+    return (double)layout->grad_accum * share_s + others_s;
+}
+
+double nd_pipeline_floor_s(const nd_cost_context *context, const nd_layout *layout, const nd_pipeline *pipeline)
+{
+    nd_time_breakdown time;
+    memset(&time, 0, sizeof time);
+    nd_time_without_data_parallel(context, layout, pipeline, &time);
+    return time.step_s;
 }

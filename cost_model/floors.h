@@ -3,7 +3,8 @@
 #ifndef ND_COST_MODEL_FLOORS_H
 #define ND_COST_MODEL_FLOORS_H
 
-#include "cost_model/estimate.h"
+#include "cost_model/split.h"
+#include "cost_model/time.h"
 
 ND_BEGIN_DECLS
 
@@ -15,9 +16,10 @@ typedef struct nd_memory_floor {
 
 /** The forward phase of the first stage: what it saves for the backward pass, exactly, and states as if they were
  * divided over all data-parallel ranks.
- * \param[in] layout  everything but dp_replicate, dp_shard and sharding is read; grad_accum is that of `data_ranks` */
+ * \param[in] layout  everything but dp_replicate, dp_shard and sharding is read; grad_accum is that of `data_ranks`
+ * \param[in] split   of the layout's pipeline */
 nd_memory_floor nd_memory_floor_of(const nd_cost_context *context, const nd_layout *layout,
-                                   const nd_block_prices *prices, int64_t data_ranks);
+                                   const nd_block_prices *prices, const nd_stage_split *split, int64_t data_ranks);
 
 /** Seconds of forward and backward of one micro-batch through the whole model on one rank of each stage, embedding and
  * head included, without recompute. */
@@ -25,6 +27,14 @@ double nd_work_floor_s(const nd_cost_context *context, const nd_block_prices *pr
 
 /** What recompute adds to nd_work_floor_s() under the mode and the prices of `layout`. */
 double nd_rework_floor_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices);
+
+/** The step of a pipeline of which only the work of all stages together is known: no stage is busier than it must be,
+ * nothing is sent or launched.
+ * \param[in] work_s  nd_work_floor_s() and what recompute adds */
+double nd_filling_floor_s(const nd_layout *layout, double work_s);
+
+/** The step without what data parallelism and the optimizer add. Exact in everything else. */
+double nd_pipeline_floor_s(const nd_cost_context *context, const nd_layout *layout, const nd_pipeline *pipeline);
 
 ND_END_DECLS
 

@@ -126,10 +126,10 @@ static void widen(const nd_cost_context *context, const alive *a, double peak, n
 }
 
 static void estimate_stage(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                           int32_t stage, double fixed, nd_memory_breakdown *out)
+                           const nd_stage_split *split, int32_t stage, double fixed, nd_memory_breakdown *out)
 {
     int64_t counts[ND_LAYER_KINDS_MAX];
-    nd_stage_layers(context, layout, stage, counts);
+    nd_stage_layers(context, split, stage, counts);
     nd_holdings h = nd_memory_hold(context, layout, prices, stage, counts);
     nd_states s = nd_memory_states(context, layout, &h);
     nd_activations a = nd_memory_activations(context, layout, prices, stage, counts);
@@ -175,15 +175,15 @@ static nd_verdict judge(const nd_stack *stack, const nd_memory_breakdown *m)
     return m->peak_low_bytes > m->capacity_bytes ? ND_VERDICT_NO : ND_VERDICT_BORDERLINE;
 }
 
-void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                        nd_memory_breakdown *out)
+void nd_estimate_memory_split(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                              const nd_stage_split *split, nd_memory_breakdown *out)
 {
     memset(out, 0, sizeof *out);
-    int32_t stages[8];
-    int32_t count = nd_stage_candidates(context, layout, stages);
+    int32_t stages[ND_STAGE_CANDIDATES_MAX];
+    int32_t count = nd_stage_candidates(context, split, stages);
     double fixed = context->stack->context_bytes + communicator_bytes(context, layout);
     for (int32_t i = 0; i < count; i++) {
-        estimate_stage(context, layout, prices, stages[i], fixed, out);
+        estimate_stage(context, layout, prices, split, stages[i], fixed, out);
     }
     out->overhead_bytes = out->peak_bytes - out->allocated_bytes;
     if (context->stack->load_full_model > 0.0 && layout->sharding >= ND_SHARDING_ZERO2 &&
@@ -193,4 +193,12 @@ void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout,
     out->capacity_bytes = (double)context->cluster->gpu.memory_bytes;
     out->host_load_bytes = host_load_bytes(context);
     out->verdict = judge(context->stack, out);
+}
+
+void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                        nd_memory_breakdown *out)
+{
+    nd_stage_split split;
+    nd_split_stages(context, layout, prices, &split);
+    nd_estimate_memory_split(context, layout, prices, &split, out);
 }

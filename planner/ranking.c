@@ -35,6 +35,7 @@ static int by_layout(const nd_layout *a, const nd_layout *b)
         {a->ep, b->ep},
         {a->vpp, b->vpp},
         {(int64_t)a->schedule, (int64_t)b->schedule},
+        {(int64_t)a->split, (int64_t)b->split},
         {(int64_t)a->sharding, (int64_t)b->sharding},
         {(int64_t)a->recompute, (int64_t)b->recompute},
         {a->recompute_every, b->recompute_every},

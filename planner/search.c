@@ -165,6 +165,9 @@ static void explain(const search *s, const nd_tally *tally, const nd_plan_list *
         explain_memory(s, list, entry);
     } else if (tally->rule == nd_rule_slower) {
         explain_slower(s, entry);
+    } else if (tally->rule == nd_rule_same_split) {
+        (void)snprintf(entry->message, sizeof entry->message,
+                       "split=balanced gives every stage the layers that split=even gives it");
     } else {
         nd_refusal refusal;
         memset(&refusal, 0, sizeof refusal);

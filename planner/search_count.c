@@ -41,6 +41,7 @@ int64_t nd_count_below_unit(const nd_search_space *space, int32_t micro_batch_in
         if (count == 0 && first != NULL) {
             (void)nd_space_pipelines(space, pp, choices);
             layout.vpp = choices[0].vpp;
+            layout.split = choices[0].split;
             layout.schedule = choices[0].schedule;
         }
         count += space->pipelines_count[i] * nd_count_below_pipeline(space, layout, count == 0 ? first : NULL);

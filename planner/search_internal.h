@@ -34,6 +34,7 @@ typedef struct nd_search_scene {
 /** Rules that are not about legality. */
 extern const char nd_rule_memory[];
 extern const char nd_rule_slower[];
+extern const char nd_rule_same_split[];
 
 /** search_count.c. Complete layouts below one choice of tp, cp, ep and micro-batch, for one recompute mode.
  * \param[out] first  the first of them, keys above pp as they come in; may be NULL

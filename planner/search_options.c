@@ -80,6 +80,9 @@ static void append_modes(text *t, const nd_layout *pin, uint32_t pinned)
     if (has(pinned, ND_LAYOUT_KEY_SCHEDULE)) {
         append_mode(t, "schedule", nd_schedule_name(pin->schedule));
     }
+    if (has(pinned, ND_LAYOUT_KEY_SPLIT)) {
+        append_mode(t, "split", nd_split_name(pin->split));
+    }
     if (has(pinned, ND_LAYOUT_KEY_SHARDING)) {
         append_mode(t, "sharding", nd_sharding_name(pin->sharding));
     }
@@ -231,6 +234,10 @@ static nd_status check_modes(const nd_search_options *options, nd_error *err)
     if (pp1 && schedule && pin->schedule != ND_SCHEDULE_1F1B) {
         return nd_fail(err, ND_EINVAL, "pins pp=1 and schedule=%s contradict: it needs a pipeline; drop one of them",
                        nd_schedule_name(pin->schedule));
+    }
+    if (pp1 && has(options->pinned, ND_LAYOUT_KEY_SPLIT) && pin->split != ND_SPLIT_EVEN) {
+        return nd_fail(err, ND_EINVAL, "pins pp=1 and split=%s contradict: it divides a pipeline; drop one of them",
+                       nd_split_name(pin->split));
     }
     if (has(options->pinned, ND_LAYOUT_KEY_SP) && pin->sequence_parallel && has(options->pinned, ND_LAYOUT_KEY_TP) &&
         pin->size[ND_AXIS_TP] == 1) {

@@ -36,6 +36,7 @@ static int32_t degree_of(const nd_layout *layout, nd_layout_key key)
     case ND_LAYOUT_KEY_SP:
     case ND_LAYOUT_KEY_CP_METHOD:
     case ND_LAYOUT_KEY_SCHEDULE:
+    case ND_LAYOUT_KEY_SPLIT:
     case ND_LAYOUT_KEY_GRAD_ACCUM:
     case ND_LAYOUT_KEY_SHARDING:
     case ND_LAYOUT_KEY_RECOMPUTE:
@@ -219,6 +220,21 @@ static int32_t list_chunks(const nd_search_space *space, int32_t pp, int32_t out
     return count;
 }
 
+static int32_t list_splits(const nd_search_space *space, int32_t pp, int32_t vpp, nd_split out[ND_SPLIT_COUNT])
+{
+    int32_t count = 0;
+    if (pinned(space->options, ND_LAYOUT_KEY_SPLIT)) {
+        out[count++] = space->options->pin.split;
+        return count;
+    }
+    out[count++] = ND_SPLIT_EVEN;
+    bool has_layers = (int64_t)pp * vpp <= space->context->model->layers;
+    if (pp > 1 && has_layers && nd_mask_has(space->context->stack->splits, ND_SPLIT_BALANCED)) {
+        out[count++] = ND_SPLIT_BALANCED;
+    }
+    return count;
+}
+
 int32_t nd_space_pipelines(const nd_search_space *space, int32_t pp, nd_pipeline_choice out[ND_PIPELINES_MAX])
 {
     int32_t chunks[ND_VPP_CAP];
@@ -226,9 +242,11 @@ int32_t nd_space_pipelines(const nd_search_space *space, int32_t pp, nd_pipeline
     int32_t count = 0;
     for (int32_t i = 0; i < chunks_count; i++) {
         nd_schedule schedules[ND_SCHEDULE_COUNT];
+        nd_split splits[ND_SPLIT_COUNT];
         int32_t schedules_count = list_schedules(space, pp, chunks[i], schedules);
-        for (int32_t s = 0; s < schedules_count; s++) {
-            out[count++] = (nd_pipeline_choice){chunks[i], schedules[s]};
+        int32_t splits_count = list_splits(space, pp, chunks[i], splits);
+        for (int32_t s = 0; s < schedules_count * splits_count; s++) {
+            out[count++] = (nd_pipeline_choice){chunks[i], splits[s / schedules_count], schedules[s % schedules_count]};
         }
     }
     return count;

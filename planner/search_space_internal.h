@@ -11,12 +11,13 @@ enum {
     ND_RECOMPUTES_MAX = 4,   /* none, selective, full, every:2 (other distances are tried when pinned) */
     ND_MICRO_BATCH_CAP = 64, /* larger ones are tried only when pinned */
     ND_VPP_CAP = 8,
-    ND_PIPELINES_MAX = ND_VPP_CAP * ND_SCHEDULE_COUNT,
+    ND_PIPELINES_MAX = ND_VPP_CAP * ND_SCHEDULE_COUNT * ND_SPLIT_COUNT,
 };
 
 /** What a pipeline of one depth can be. */
 typedef struct nd_pipeline_choice {
     int32_t vpp;
+    nd_split split;
     nd_schedule schedule;
 } nd_pipeline_choice;
 
@@ -55,6 +56,7 @@ bool nd_space_has_degree(const nd_search_space *space, nd_layout_key key, int32_
 int32_t nd_space_cp_methods(const nd_search_space *space, int32_t cp, nd_cp_method out[ND_CP_METHOD_COUNT]);
 int32_t nd_space_sequence_parallel(const nd_search_space *space, int32_t tp, bool out[2]);
 int32_t nd_space_expert_degrees(const nd_search_space *space, int32_t out[ND_DIVISORS_MAX]); /* may be 0 */
+/** By vpp, then split, then schedule. */
 int32_t nd_space_pipelines(const nd_search_space *space, int32_t pp,
                            nd_pipeline_choice out[ND_PIPELINES_MAX]); /* may be 0 */
 int32_t nd_space_shardings(const nd_search_space *space, int32_t dp_shard, int32_t cp,

@@ -1,11 +1,13 @@
 /* The inner loops of a search: recompute, pp with its chunks and schedule, data parallelism and sharding. */
+#include <math.h>
+
 #include "cost_model/floors.h"
-#include "cost_model/time.h"
 #include "planner/constraints_internal.h"
 #include "planner/search_internal.h"
 
 const char nd_rule_memory[] = "memory";
 const char nd_rule_slower[] = "slower";
+const char nd_rule_same_split[] = "same-split";
 
 /* The same sum in another order may differ in its last digits. */
 static const double rounding_slack = 1.0 - 1e-9;
@@ -19,6 +21,10 @@ typedef struct walk {
     nd_block_prices prices;
     double work_s;  /* least seconds of one micro-batch through all stages */
     nd_bound bound; /* of the branch at hand */
+    /* of the pipeline at hand, whatever its data parallelism */
+    nd_stage_split split;
+    nd_pipeline pipelines[2]; /* [nd_stage_accumulates()] */
+    bool piped[2];
 } walk;
 
 static void reject(walk *w, const char *rule, int64_t count)
@@ -47,13 +53,23 @@ static bool nothing_fits_yet(const walk *w)
     return w->scene->known->fitting == 0 && w->board->fitting == 0;
 }
 
+static const nd_pipeline *pipeline_of(walk *w)
+{
+    bool accumulates = nd_stage_accumulates(w->scene->context, &w->layout);
+    if (!w->piped[accumulates]) {
+        nd_price_pipeline_split(w->scene->context, &w->layout, &w->prices, &w->split, &w->pipelines[accumulates]);
+        w->piped[accumulates] = true;
+    }
+    return &w->pipelines[accumulates];
+}
+
 /* A legal layout: memory first; time only when it fits (or is wanted all the same) and could be among the best. */
 static void consider(walk *w)
 {
     const nd_cost_context *context = w->scene->context;
     nd_memory_breakdown memory;
     nd_time_breakdown time;
-    nd_estimate_memory(context, &w->layout, &w->prices, &memory);
+    nd_estimate_memory_split(context, &w->layout, &w->prices, &w->split, &memory);
     nd_ranked ranked = {w->layout, w->bound.step_s, memory.peak_bytes, memory.capacity_bytes, memory.verdict};
     bool unfit = memory.verdict == ND_VERDICT_NO;
     if (nothing_fits_yet(w)) {
@@ -67,7 +83,7 @@ static void consider(walk *w)
     if (!nd_board_would_take(w->scene->known, &ranked) || !nd_board_would_take(w->board, &ranked)) {
         return;
     }
-    nd_estimate_time(context, &w->layout, &w->prices, &time);
+    nd_estimate_time_piped(context, &w->layout, &w->prices, pipeline_of(w), &time);
     w->board->evaluated++;
     ranked.step_s = time.step_s;
     nd_board_add(w->board, &ranked);
@@ -107,18 +123,23 @@ static void walk_data(walk *w, int32_t ranks)
     }
 }
 
-/* The least that any layout below this pipeline takes and needs. */
-static void bound_pipeline(walk *w, int32_t data_ranks)
+/* The step of this pipeline whatever its data parallelism: sharding decides whether gradients accumulate in a pass of
+ * their own. */
+static double pipeline_floor_s(walk *w)
 {
     const nd_cost_context *context = w->scene->context;
-    nd_memory_floor floor = nd_memory_floor_of(context, &w->layout, &w->prices, data_ranks);
-    w->bound = (nd_bound){
-        .step_s = rounding_slack * (double)w->layout.grad_accum * w->work_s / (double)w->layout.size[ND_AXIS_PP],
-        .peak_bytes = rounding_slack * floor.peak_bytes,
-        .peak_low_bytes = rounding_slack * floor.peak_low_bytes,
-        .peak_high_bytes = rounding_slack * floor.peak_high_bytes,
-        .capacity_bytes = (double)context->cluster->gpu.memory_bytes,
-    };
+    w->layout.sharding = ND_SHARDING_ZERO3;
+    double whole_s = nd_pipeline_floor_s(context, &w->layout, pipeline_of(w));
+    w->layout.sharding = ND_SHARDING_NONE;
+    return rounding_slack * fmin(whole_s, nd_pipeline_floor_s(context, &w->layout, pipeline_of(w)));
+}
+
+static void bound_memory(walk *w, int32_t data_ranks)
+{
+    nd_memory_floor floor = nd_memory_floor_of(w->scene->context, &w->layout, &w->prices, &w->split, data_ranks);
+    w->bound.peak_bytes = rounding_slack * floor.peak_bytes;
+    w->bound.peak_low_bytes = rounding_slack * floor.peak_low_bytes;
+    w->bound.peak_high_bytes = rounding_slack * floor.peak_high_bytes;
 }
 
 /* Nothing below fits, and it does not matter by how much. */
@@ -130,15 +151,44 @@ static bool is_too_large(const walk *w)
                                      !nd_board_may_be_closest(w->board, w->bound.peak_bytes)));
 }
 
-/* One pp with its vpp and schedule. */
+/* The layers of each stage. False when balanced stages are the even ones: the same layout again. */
+static bool divide_layers(walk *w)
+{
+    const nd_cost_context *context = w->scene->context;
+    nd_split_stages(context, &w->layout, &w->prices, &w->split);
+    if (w->layout.split == ND_SPLIT_EVEN || w->scene->options->pinned >> ND_LAYOUT_KEY_SPLIT & 1u) {
+        return true;
+    }
+    nd_stage_split even;
+    nd_layout layout = w->layout;
+    layout.split = ND_SPLIT_EVEN;
+    nd_split_stages(context, &layout, &w->prices, &even);
+    return !nd_stage_split_same(&even, &w->split);
+}
+
+/* One pp with its vpp, split and schedule: bounds from the cheapest to the closest, then its layouts. */
 static void walk_pipeline(walk *w, int32_t data_ranks)
 {
+    const nd_cost_context *context = w->scene->context;
     const char *broken = NULL;
-    if (!nd_rules_pipeline(w->scene->context, &w->layout, &broken, NULL)) {
+    if (!nd_rules_pipeline(context, &w->layout, &broken, NULL)) {
         reject_pipeline(w, broken);
         return;
     }
-    bound_pipeline(w, data_ranks);
+    w->bound = (nd_bound){.step_s = rounding_slack * nd_filling_floor_s(&w->layout, w->work_s),
+                          .capacity_bytes = (double)context->cluster->gpu.memory_bytes};
+    if (is_closed(w)) {
+        reject_pipeline(w, nd_rule_slower);
+        return;
+    }
+    if (!divide_layers(w)) {
+        reject_pipeline(w, nd_rule_same_split);
+        return;
+    }
+    w->piped[0] = false;
+    w->piped[1] = false;
+    w->bound.step_s = pipeline_floor_s(w);
+    bound_memory(w, data_ranks);
     if (is_closed(w)) {
         reject_pipeline(w, nd_rule_slower);
     } else if (is_too_large(w)) {
@@ -164,6 +214,7 @@ static void walk_pipelines(walk *w)
         w->layout.size[ND_AXIS_PP] = pp;
         for (int32_t c = 0; c < count; c++) {
             w->layout.vpp = choices[c].vpp;
+            w->layout.split = choices[c].split;
             w->layout.schedule = choices[c].schedule;
             walk_pipeline(w, ranks / pp);
         }
