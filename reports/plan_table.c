@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/advice.h"
+#include "planner/fixes.h"
 #include "reports/format.h"
 #include "reports/rejections.h"
 #include "reports/terms.h"
@@ -351,22 +351,39 @@ static const nd_term *largest_memory_term(const nd_memory_breakdown *memory)
     return largest;
 }
 
-/* Each change was tried; what is not listed does not suffice alone. */
+static void print_fix(FILE *stream, const nd_report_context *context, const nd_fix *fix)
+{
+    bool pin = fix->kind == ND_FIX_OFFLOAD; /* with more nodes the search finds the degrees */
+    nd_report_paragraph(stream, &context->style, 4, 6, "%s%s: %s GiB, %s", pin ? "--pin " : "",
+                        pin ? fix->layout_keys : fix->options, nd_format_gib(fix->estimate.memory.peak_bytes).text,
+                        nd_verdict_name(fix->estimate.memory.verdict));
+}
+
+/* Each change was tried; what is not listed does not suffice alone. A search has tried the degrees and modes already.
+ */
 static void print_advice(FILE *stream, const nd_report_context *context, const nd_layout *layout)
 {
-    nd_advice advice[ND_ADVICE_MAX];
-    int32_t count = nd_advice_find(context->cost, context->framework, layout, advice);
+    const nd_fix_options options = {
+        .kinds = 1u << ND_FIX_OPTIMIZER | 1u << ND_FIX_OFFLOAD | 1u << ND_FIX_LOSS | 1u << ND_FIX_NODES |
+                 1u << ND_FIX_SEQ_LEN | 1u << ND_FIX_LORA | 1u << ND_FIX_QLORA,
+        .only_fitting = true,
+    };
+    nd_fix fixes[ND_FIXES_MAX];
+    int32_t count = nd_fixes_find(context->cost, context->framework, layout, &options, fixes);
     if (count == 0) {
         nd_report_paragraph(
             stream, &context->style, 2, 2,
-            "Neither an 8-bit optimizer, half the sequence, offload, more nodes nor LoRA alone makes this "
-            "layout fit; --all ranks the layouts that do not fit.");
+            "Neither an 8-bit optimizer, half the sequence, offload, a chunked loss, more nodes nor LoRA alone makes "
+            "this layout fit; --all ranks the layouts that do not fit.");
         return;
     }
     nd_report_paragraph(stream, &context->style, 2, 2, "What makes this layout fit, each alone:");
-    for (int32_t i = 0; i < count; i++) {
-        nd_report_paragraph(stream, &context->style, 4, 6, "%s: %s GiB, %s", advice[i].change,
-                            nd_format_gib(advice[i].memory.peak_bytes).text, nd_verdict_name(advice[i].memory.verdict));
+    for (int effort = 0; effort < ND_FIX_CLASS_COUNT; effort++) { /* what disturbs least comes first */
+        for (int32_t i = 0; i < count; i++) {
+            if (nd_fix_kind_class(fixes[i].kind) == (nd_fix_class)effort) {
+                print_fix(stream, context, &fixes[i]);
+            }
+        }
     }
 }
 
