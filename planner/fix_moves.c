@@ -178,13 +178,13 @@ static void add_ep(const scene *s)
     }
 }
 
+/* All other modes: more of it frees the GPU, less of it the host. */
 static void add_offload(const scene *s)
 {
-    static const nd_offload modes[] = {ND_OFFLOAD_OPTIMIZER, ND_OFFLOAD_PARAMS, ND_OFFLOAD_ACTIVATIONS};
-    const nd_offload now = s->from->layout.offload;
+    static const nd_offload modes[] = {ND_OFFLOAD_NONE, ND_OFFLOAD_OPTIMIZER, ND_OFFLOAD_PARAMS,
+                                       ND_OFFLOAD_ACTIVATIONS};
     for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
-        bool more = now == ND_OFFLOAD_NONE || (now == ND_OFFLOAD_OPTIMIZER && modes[i] == ND_OFFLOAD_PARAMS);
-        if (more) {
+        if (modes[i] != s->from->layout.offload) {
             nd_layout layout = s->from->layout;
             layout.offload = modes[i];
             add_layout(s, ND_FIX_OFFLOAD, &layout);

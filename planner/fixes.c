@@ -52,6 +52,7 @@ typedef struct origin {
     const nd_framework *framework;
     nd_fix_state state;
     nd_estimate estimate;
+    bool host_fits;
     changed scratch;
 } origin;
 
@@ -88,12 +89,19 @@ static const nd_cost_context *context_of(origin *o, const nd_fix_state *state)
     return &c->context;
 }
 
+static bool host_fits(const nd_cost_context *context, const nd_estimate *estimate)
+{
+    double host = (double)context->cluster->host_memory_bytes;
+    return host <= 0.0 || estimate->memory.host_bytes <= host;
+}
+
 static void start(origin *o, const nd_cost_context *context, const nd_framework *framework, const nd_layout *layout)
 {
     o->context = context;
     o->framework = framework;
     o->state = (nd_fix_state){*layout, *context->train, context->cluster->nodes, context->stack->style.loss_chunks};
     nd_estimate_layout(context, layout, &o->estimate);
+    o->host_fits = host_fits(context, &o->estimate);
 }
 
 /* Whether it fits, or will rather fit than not. */
@@ -116,8 +124,7 @@ static bool judge(origin *o, const nd_fix_state *state, nd_fix *out)
     out->nodes = state->nodes;
     out->loss_chunks = state->loss_chunks;
     nd_estimate_layout(context, &state->layout, &out->estimate);
-    double host = (double)context->cluster->host_memory_bytes;
-    out->host_fits = host <= 0.0 || out->estimate.memory.host_bytes <= host;
+    out->host_fits = host_fits(context, &out->estimate);
     out->saved_bytes = o->estimate.memory.peak_bytes - out->estimate.memory.peak_bytes;
     out->slower_frac = o->estimate.tokens_per_s_per_gpu / out->estimate.tokens_per_s_per_gpu - 1.0;
     out->saved_bytes_per_frac = out->slower_frac > 0.0 ? out->saved_bytes / out->slower_frac : HUGE_VAL;
@@ -167,7 +174,7 @@ int32_t nd_fixes_find(const nd_cost_context *context, const nd_framework *framew
             continue;
         }
         nd_verdict verdict = fix.estimate.memory.verdict;
-        bool helps = fix.saved_bytes > 0.0 || verdict < o.estimate.memory.verdict;
+        bool helps = fix.saved_bytes > 0.0 || verdict < o.estimate.memory.verdict || (fix.host_fits && !o.host_fits);
         if (!helps || (chosen.only_fitting && (verdict == ND_VERDICT_NO || !fix.host_fits))) {
             continue;
         }

@@ -77,7 +77,8 @@ nd_fix_class nd_fix_kind_class(nd_fix_kind kind);
  * Always terminated. */
 void nd_fix_change(const nd_fix *fix, char *out, size_t out_bytes);
 
-/** Every single change of `layout` that is legal and saves memory (or turns the verdict).
+/** Every single change of `layout` that is legal and saves memory of the GPU (or turns the verdict, or makes the host
+ * suffice).
  *
  * \param[in]  framework may be NULL
  * \param[in]  layout    passed nd_layout_allowed()
