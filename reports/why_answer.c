@@ -165,9 +165,11 @@ static void describe_place(const nd_why *why, char *out, size_t out_bytes)
 {
     const nd_why_place *place = &why->place;
     if (place->rank > 0) {
-        (void)snprintf(out, out_bytes, "rank %s of %s%s mesh%s that fit%s", nd_format_count(place->rank).text,
-                       place->at_least ? "more than " : "", nd_format_count(place->meshes).text,
-                       place->meshes == 1 ? "" : "es", place->meshes == 1 ? "s" : "");
+        bool last_listed = place->at_least && place->rank == place->meshes;
+        (void)snprintf(out, out_bytes, "rank %s%s of %s%s mesh%s that fit%s", nd_format_count(place->rank).text,
+                       last_listed ? " or later" : "", place->at_least ? "more than " : "",
+                       nd_format_count(place->meshes).text, place->meshes == 1 ? "" : "es",
+                       place->meshes == 1 ? "s" : "");
     } else {
         (void)snprintf(out, out_bytes, "%s", why->comparison.slower.was_asked ? "the slower one" : "the faster one");
     }
@@ -195,7 +197,10 @@ static void say_place(const nd_why *why, char *out)
         (void)snprintf(out, ND_WHY_SENTENCE_MAX, "Yes: it is legal and fits, and no other layout here does.");
         return;
     }
-    const char *other = nd_why_other_name(why);
+    char other[96];
+    const nd_comparison_side *side = c->slower.was_asked ? &c->faster : &c->slower;
+    (void)snprintf(other, sizeof other, "%s%s", nd_why_other_name(why),
+                   side->estimate.memory.verdict == ND_VERDICT_NO ? " (which does not fit)" : "");
     char lost[256] = "";
     describe_loss(c, lost, sizeof lost);
     bool asked_slower = c->slower.was_asked;
