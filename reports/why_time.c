@@ -7,7 +7,7 @@
 #include "reports/format.h"
 #include "reports/why_report_internal.h"
 
-enum { REASON_MAX = 320 };
+enum { REASON_MAX = 512 };
 
 /* What the link of a collective reaches, per GPU. 0: unknown. */
 static double link_bytes_per_s(const nd_cluster_spec *cluster, const char *link)
@@ -36,7 +36,7 @@ static void reason_comm(const nd_report_context *context, const nd_comparison_si
     }
     double scale = scale_of(slower);
     double rate = link_bytes_per_s(context->cost->cluster, line->link);
-    char hidden[96] = "; no link rate hides it";
+    char hidden[96] = "; nothing runs beside it, so no link rate hides it";
     if (line->needed_bytes_per_s > rate) {
         (void)snprintf(hidden, sizeof hidden, "; it would be hidden at %s GB/s",
                        nd_format_gb_per_s(line->needed_bytes_per_s).text);
