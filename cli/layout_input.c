@@ -10,14 +10,17 @@ static bool given(uint32_t keys, nd_layout_key key)
     return (keys >> key & 1u) != 0;
 }
 
-static nd_status parse(const char *option, const char *text, const nd_cluster_spec *cluster, nd_layout *layout,
-                       uint32_t *keys, nd_error *err)
+static nd_status parse_text(const char *option, const char *text, nd_layout *layout, uint32_t *keys, nd_error *err)
 {
     nd_error inner;
     nd_status status = nd_layout_parse(text, layout, keys, &inner);
-    if (status != ND_OK) {
-        return nd_fail(err, status, "%s: %.900s", option, inner.message);
-    }
+    return status == ND_OK ? ND_OK : nd_fail(err, status, "%s: %.900s", option, inner.message);
+}
+
+static nd_status parse(const char *option, const char *text, const nd_cluster_spec *cluster, nd_layout *layout,
+                       uint32_t *keys, nd_error *err)
+{
+    ND_TRY(parse_text(option, text, layout, keys, err));
     int64_t ranks = nd_layout_ranks(layout);
     if (ranks != cluster->gpus) {
         return nd_fail(err, ND_EINVAL,
@@ -30,11 +33,20 @@ static nd_status parse(const char *option, const char *text, const nd_cluster_sp
     return ND_OK;
 }
 
+static void default_batch(nd_inputs *inputs, const nd_layout *layout)
+{
+    int64_t once = layout->micro_batch * nd_layout_data_ranks(layout);
+    int64_t gpus = inputs->cluster.gpus;
+    bool divides = gpus % once == 0;
+    nd_inputs_default_batch(inputs, divides ? gpus : once * layout->size[ND_AXIS_PP],
+                            divides ? "one sequence for each GPU, as `ndplan suggest` assumes"
+                                    : "one micro-batch for each data rank and pipeline stage");
+}
+
 /* Batch and accumulation: the one that is missing follows from the other. */
 static nd_status settle_batch(nd_inputs *inputs, nd_layout *layout, uint32_t keys, nd_error *err)
 {
     int64_t once = layout->micro_batch * nd_layout_data_ranks(layout); /* sequences without accumulation */
-    int64_t gpus = inputs->cluster.gpus;
     if (given(keys, ND_LAYOUT_KEY_GRAD_ACCUM)) {
         if (layout->grad_accum > (INT64_C(1) << 40) / once) {
             return nd_fail(err, ND_EINVAL, "--layout: grad_accum=%" PRId64 " makes a batch of more than 2^40 sequences",
@@ -52,10 +64,7 @@ static nd_status settle_batch(nd_inputs *inputs, nd_layout *layout, uint32_t key
         return ND_OK;
     }
     if (!inputs->global_batch_given) {
-        bool divides = gpus % once == 0;
-        nd_inputs_default_batch(inputs, divides ? gpus : once * layout->size[ND_AXIS_PP],
-                                divides ? "one sequence for each GPU, as `ndplan suggest` assumes"
-                                        : "one micro-batch for each data rank and pipeline stage");
+        default_batch(inputs, layout);
     }
     int64_t batch = inputs->train.global_batch_seqs;
     if (batch % once != 0) {
@@ -121,6 +130,25 @@ nd_status nd_layout_input(nd_inputs *inputs, const char *text, nd_layout *layout
     return ND_OK;
 }
 
+nd_status nd_layout_input_any(nd_inputs *inputs, const char *text, nd_layout *layout, uint32_t *keys, nd_error *err)
+{
+    *layout = nd_layout_single();
+    *keys = 0;
+    ND_TRY(parse_text("--layout", text, layout, keys, err));
+    bool accum_given = given(*keys, ND_LAYOUT_KEY_GRAD_ACCUM);
+    if (!inputs->global_batch_given && accum_given) {
+        inputs->train.global_batch_seqs = nd_layout_global_batch_seqs(layout);
+    } else if (!inputs->global_batch_given) {
+        default_batch(inputs, layout);
+    }
+    if (!accum_given) {
+        int64_t accum = inputs->train.global_batch_seqs / (layout->micro_batch * nd_layout_data_ranks(layout));
+        layout->grad_accum = accum > 0 ? accum : 1;
+    }
+    settle_layout(inputs, "--layout", layout, *keys);
+    return ND_OK;
+}
+
 /* The batch of a measured layout: its own when it has an accumulation, else the task's. */
 static nd_status settle_measured_batch(const nd_train_spec *train, const char *option, nd_layout *layout, uint32_t keys,
                                        nd_error *err)
@@ -156,24 +184,51 @@ static void assume_unsaid(nd_inputs *inputs, const char *option, const nd_layout
     }
 }
 
-nd_status nd_layout_input_measured(nd_inputs *inputs, const char *option, const char *text, nd_layout *layout,
-                                   nd_error *err)
+/* A second layout beside the task's: what it leaves open is settled like that of the first, but its batch is its own.
+ * \param[in] told  whether what it does not say matters enough to be recorded */
+static nd_status settle_other(nd_inputs *inputs, const char *option, const char *text, bool told, nd_layout *layout,
+                              nd_refusal *refusal, bool *legal, nd_error *err)
 {
     uint32_t keys = 0;
-    nd_refusal refusal = {0};
     *layout = nd_layout_single();
     ND_TRY(parse(option, text, &inputs->cluster, layout, &keys, err));
     ND_TRY(settle_measured_batch(&inputs->train, option, layout, keys, err));
-    assume_unsaid(inputs, option, layout, keys);
+    if (told) {
+        assume_unsaid(inputs, option, layout, keys);
+    }
     settle_layout(inputs, option, layout, keys);
-    nd_train_spec train = inputs->train; /* of the measured run, whose batch may be another than the task's */
+    nd_train_spec train = inputs->train; /* of the other run, whose batch may be another than the task's */
     nd_cost_context context = inputs->cost;
     train.global_batch_seqs = nd_layout_global_batch_seqs(layout);
     context.train = &train;
     settle_sequence_parallel(inputs, &context, option, layout, keys);
-    if (!nd_layout_allowed(&context, inputs->framework, layout, NULL, &refusal)) {
+    *legal = nd_layout_allowed(&context, inputs->framework, layout, NULL, refusal);
+    return ND_OK;
+}
+
+nd_status nd_layout_input_measured(nd_inputs *inputs, const char *option, const char *text, nd_layout *layout,
+                                   nd_error *err)
+{
+    nd_refusal refusal = {0};
+    bool legal = false;
+    ND_TRY(settle_other(inputs, option, text, true, layout, &refusal, &legal, err));
+    if (!legal) {
         return nd_fail(err, ND_EINVAL, "%s: a layout that is not legal (%s) was not measured: %s%s%s", option,
                        refusal.rule, refusal.message, refusal.nearest[0] != '\0' ? "; nearest legal: " : "",
+                       refusal.nearest);
+    }
+    return ND_OK;
+}
+
+nd_status nd_layout_input_against(nd_inputs *inputs, const char *option, const char *text, nd_layout *layout,
+                                  nd_error *err)
+{
+    nd_refusal refusal = {0};
+    bool legal = false;
+    ND_TRY(settle_other(inputs, option, text, false, layout, &refusal, &legal, err));
+    if (!legal) {
+        return nd_fail(err, ND_EINVAL, "%s: a layout that is not legal (%s) has no step to compare with: %s%s%s",
+                       option, refusal.rule, refusal.message, refusal.nearest[0] != '\0' ? "; nearest legal: " : "",
                        refusal.nearest);
     }
     return ND_OK;

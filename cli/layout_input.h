@@ -10,12 +10,21 @@
 nd_status nd_layout_input(nd_inputs *inputs, const char *text, nd_layout *layout, uint32_t *keys,
                           nd_error *err) ND_NODISCARD;
 
+/** The same for a layout that may be illegal in any way: its ranks may not be the GPUs, and its batch not a multiple.
+ * Only text that is no layout fails. */
+nd_status nd_layout_input_any(nd_inputs *inputs, const char *text, nd_layout *layout, uint32_t *keys,
+                              nd_error *err) ND_NODISCARD;
+
 /** Parse a layout that was measured on inputs->cluster, after nd_inputs_finish(). It takes the task's global batch
  * unless it has an accumulation of its own; the task's batch stays as it is. What was assumed is recorded.
  * \param[in] option  how messages call it: "--anchor"
  * \return ND_EINVAL also when the layout is not legal */
 nd_status nd_layout_input_measured(nd_inputs *inputs, const char *option, const char *text, nd_layout *layout,
                                    nd_error *err) ND_NODISCARD;
+
+/** The same for a layout that is compared with (`option`: "--against"). */
+nd_status nd_layout_input_against(nd_inputs *inputs, const char *option, const char *text, nd_layout *layout,
+                                  nd_error *err) ND_NODISCARD;
 
 /** Sequence parallelism is the default with tp where it is possible at all; after nd_inputs_finish(). */
 void nd_layout_input_sequence_parallel(nd_inputs *inputs, nd_layout *layout, uint32_t keys);

@@ -16,6 +16,7 @@ static const option_row option_table[ND_OPTION_COUNT] = {
     [ND_OPTION_ASSUME_LLAMA] = {"--assume-llama", 0, NULL, "read an unknown model_type as Llama-like"},
     [ND_OPTION_CLUSTER] = {"--cluster", 0, "C", "2x8xh100, p5.48xlarge:4, or a topology file"},
     [ND_OPTION_LAYOUT] = {"--layout", 0, "L", "dp_replicate=2,dp_shard=4,tp=2,micro_batch=1,recompute=full"},
+    [ND_OPTION_AGAINST] = {"--against", 0, "L", "the layout to compare with, instead of the search's first"},
     [ND_OPTION_SEQ_LEN] = {"--seq-len", 0, "N", "tokens of one sequence"},
     [ND_OPTION_GLOBAL_BATCH] = {"--global-batch", 0, "N", "sequences of one optimizer step"},
     [ND_OPTION_GLOBAL_BATCH_TOKENS] = {"--global-batch-tokens", 0, "N", "the same in tokens"},

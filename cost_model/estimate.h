@@ -156,6 +156,10 @@ void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout,
 void nd_estimate_memory_split(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                               const nd_stage_split *split, nd_memory_breakdown *out);
 
+/** The same in one phase alone: its terms at the stage that needs most then, whatever other phases need. */
+void nd_estimate_memory_phase(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                              nd_phase phase, nd_memory_breakdown *out);
+
 /** Everything. */
 void nd_estimate_priced(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                         nd_estimate *out);

@@ -125,8 +125,10 @@ static void widen(const nd_cost_context *context, const alive *a, double peak, n
     out->peak_high_bytes = fmax(out->peak_high_bytes, high);
 }
 
+/* `phases`: which to look at, bit (1u << nd_phase). */
 static void estimate_stage(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                           const nd_stage_split *split, int32_t stage, double fixed, nd_memory_breakdown *out)
+                           const nd_stage_split *split, int32_t stage, double fixed, uint32_t phases,
+                           nd_memory_breakdown *out)
 {
     int64_t counts[ND_LAYER_KINDS_MAX];
     nd_stage_layers(context, split, stage, counts);
@@ -134,6 +136,9 @@ static void estimate_stage(const nd_cost_context *context, const nd_layout *layo
     nd_states s = nd_memory_states(context, layout, &h);
     nd_activations a = nd_memory_activations(context, layout, prices, stage, counts);
     for (int i = 0; i < ND_PHASE_COUNT; i++) {
+        if ((phases >> i & 1u) == 0) {
+            continue;
+        }
         alive phase = alive_in((nd_phase)i, &s, &a);
         double peak = with_overhead(context, sum(&phase), fixed);
         out->phase_bytes[i] = fmax(out->phase_bytes[i], peak);
@@ -175,15 +180,15 @@ static nd_verdict judge(const nd_stack *stack, const nd_memory_breakdown *m)
     return m->peak_low_bytes > m->capacity_bytes ? ND_VERDICT_NO : ND_VERDICT_BORDERLINE;
 }
 
-void nd_estimate_memory_split(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                              const nd_stage_split *split, nd_memory_breakdown *out)
+static void estimate_phases(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                            const nd_stage_split *split, uint32_t phases, nd_memory_breakdown *out)
 {
     memset(out, 0, sizeof *out);
     int32_t stages[ND_STAGE_CANDIDATES_MAX];
     int32_t count = nd_stage_candidates(context, split, stages);
     double fixed = context->stack->context_bytes + communicator_bytes(context, layout);
     for (int32_t i = 0; i < count; i++) {
-        estimate_stage(context, layout, prices, split, stages[i], fixed, out);
+        estimate_stage(context, layout, prices, split, stages[i], fixed, phases, out);
     }
     out->overhead_bytes = out->peak_bytes - out->allocated_bytes;
     if (context->stack->load_full_model > 0.0 && layout->sharding >= ND_SHARDING_ZERO2 &&
@@ -201,4 +206,18 @@ void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout,
     nd_stage_split split;
     nd_split_stages(context, layout, prices, &split);
     nd_estimate_memory_split(context, layout, prices, &split, out);
+}
+
+void nd_estimate_memory_split(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                              const nd_stage_split *split, nd_memory_breakdown *out)
+{
+    estimate_phases(context, layout, prices, split, (1u << ND_PHASE_COUNT) - 1u, out);
+}
+
+void nd_estimate_memory_phase(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                              nd_phase phase, nd_memory_breakdown *out)
+{
+    nd_stage_split split;
+    nd_split_stages(context, layout, prices, &split);
+    estimate_phases(context, layout, prices, &split, 1u << phase, out);
 }

@@ -1,9 +1,10 @@
 #include "reports/json_report.h"
 
 #include "core/json_writer.h"
+#include "reports/json_report_internal.h"
 #include "reports/terms.h"
 
-static void put_layout(nd_json_writer *json, const nd_layout *layout)
+void nd_json_put_layout(nd_json_writer *json, const nd_layout *layout)
 {
     char text[512];
     (void)nd_layout_format(layout, text, sizeof text);
@@ -69,7 +70,7 @@ static void put_time(nd_json_writer *json, const nd_time_breakdown *time)
     nd_json_end_object(json);
 }
 
-static void put_estimate(nd_json_writer *json, const nd_estimate *estimate)
+void nd_json_put_estimate(nd_json_writer *json, const nd_estimate *estimate)
 {
     nd_json_key(json, "estimate");
     nd_json_begin_object(json);
@@ -133,7 +134,7 @@ static void put_software(nd_json_writer *json, const nd_report_context *context)
     nd_json_end_object(json);
 }
 
-static void put_head(nd_json_writer *json, const nd_report_context *context, const char *schema)
+void nd_json_put_head(nd_json_writer *json, const nd_report_context *context, const char *schema)
 {
     const nd_cost_context *cost = context->cost;
     nd_json_put_string(json, "schema", schema);
@@ -164,8 +165,8 @@ static void put_plan(nd_json_writer *json, const nd_plan *plan, int32_t rank)
     if (rank > 0) {
         nd_json_put_int(json, "rank", rank);
     }
-    put_layout(json, &plan->layout);
-    put_estimate(json, &plan->estimate);
+    nd_json_put_layout(json, &plan->layout);
+    nd_json_put_estimate(json, &plan->estimate);
     nd_json_key(json, "notes");
     nd_json_begin_array(json);
     char note[256];
@@ -196,7 +197,7 @@ void nd_json_plans(FILE *stream, const nd_report_context *context, const nd_plan
 {
     nd_json_writer json = nd_json_writer_start(stream);
     nd_json_begin_object(&json);
-    put_head(&json, context, "ndplan/suggest/1");
+    nd_json_put_head(&json, context, "ndplan/suggest/1");
     nd_json_key(&json, "plans");
     nd_json_begin_array(&json);
     for (int32_t i = 0; i < list->count; i++) {
@@ -317,11 +318,11 @@ void nd_json_estimate(FILE *stream, const nd_report_context *context, const nd_e
 {
     nd_json_writer json = nd_json_writer_start(stream);
     nd_json_begin_object(&json);
-    put_head(&json, context, "ndplan/estimate/1");
+    nd_json_put_head(&json, context, "ndplan/estimate/1");
     nd_json_put_bool(&json, "legal", true);
-    put_layout(&json, &view->layout);
+    nd_json_put_layout(&json, &view->layout);
     put_stages(&json, &view->split);
-    put_estimate(&json, &view->estimate);
+    nd_json_put_estimate(&json, &view->estimate);
     put_simulation(&json, view);
     put_batch(&json, view);
     put_comm(&json, &view->comm);
@@ -334,9 +335,9 @@ void nd_json_illegal(FILE *stream, const nd_report_context *context, const nd_la
 {
     nd_json_writer json = nd_json_writer_start(stream);
     nd_json_begin_object(&json);
-    put_head(&json, context, "ndplan/estimate/1");
+    nd_json_put_head(&json, context, "ndplan/estimate/1");
     nd_json_put_bool(&json, "legal", false);
-    put_layout(&json, layout);
+    nd_json_put_layout(&json, layout);
     nd_json_put_string(&json, "rule", refusal->rule);
     nd_json_put_string(&json, "message", refusal->message);
     nd_json_put_string(&json, "nearest", refusal->nearest);

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "reports/advice.h"
+#include "planner/fixes.h"
 #include "reports/format.h"
 #include "reports/rejections.h"
 #include "reports/terms.h"
@@ -107,7 +107,8 @@ static void write_schedule(const nd_plan *plan, int32_t rank, char *cell)
 static void write_split(const nd_plan *plan, int32_t rank, char *cell)
 {
     (void)rank;
-    (void)snprintf(cell, CELL_MAX, "%s", nd_split_name(plan->layout.split));
+    const char *text = plan->layout.size[ND_AXIS_PP] == 1 ? "-" : nd_split_name(plan->layout.split);
+    (void)snprintf(cell, CELL_MAX, "%s", text);
 }
 
 static void write_offload(const nd_plan *plan, int32_t rank, char *cell)
@@ -177,7 +178,7 @@ static const plan_column plan_columns[] = {
     {{"recompute", NULL, LEFT, 0, 0}, "recompute", "", NULL, write_recompute},
     {{"cp", "method", LEFT, 5, 0}, "cp_method", "-", "cp > 1", write_cp_method},
     {{"schedule", NULL, LEFT, 6, 0}, "schedule", "-", "pp > 1", write_schedule},
-    {{"split", NULL, LEFT, 1, 0}, "split", "even", NULL, write_split},
+    {{"split", NULL, LEFT, 1, 0}, "split", "-", "pp > 1", write_split},
     {{"offload", NULL, LEFT, 2, 0}, "offload", "none", NULL, write_offload},
     {{"memory", "GiB", RIGHT, 0, 0}, NULL, NULL, NULL, write_memory},
     {{"fits", NULL, LEFT, 0, 0}, "fits", "", NULL, write_verdict},
@@ -358,22 +359,39 @@ static const nd_term *largest_memory_term(const nd_memory_breakdown *memory)
     return largest;
 }
 
-/* Each change was tried; what is not listed does not suffice alone. */
+static void print_fix(FILE *stream, const nd_report_context *context, const nd_fix *fix)
+{
+    bool pin = fix->kind == ND_FIX_OFFLOAD; /* with more nodes the search finds the degrees */
+    nd_report_paragraph(stream, &context->style, 4, 6, "%s%s: %s GiB, %s", pin ? "--pin " : "",
+                        pin ? fix->layout_keys : fix->options, nd_format_gib(fix->estimate.memory.peak_bytes).text,
+                        nd_verdict_name(fix->estimate.memory.verdict));
+}
+
+/* Each change was tried; what is not listed does not suffice alone. A search has tried the degrees and modes already.
+ */
 static void print_advice(FILE *stream, const nd_report_context *context, const nd_layout *layout)
 {
-    nd_advice advice[ND_ADVICE_MAX];
-    int32_t count = nd_advice_find(context->cost, context->framework, layout, advice);
+    const nd_fix_options options = {
+        .kinds = 1u << ND_FIX_OPTIMIZER | 1u << ND_FIX_OFFLOAD | 1u << ND_FIX_LOSS | 1u << ND_FIX_NODES |
+                 1u << ND_FIX_SEQ_LEN | 1u << ND_FIX_LORA | 1u << ND_FIX_QLORA,
+        .only_fitting = true,
+    };
+    nd_fix fixes[ND_FIXES_MAX];
+    int32_t count = nd_fixes_find(context->cost, context->framework, layout, &options, fixes);
     if (count == 0) {
         nd_report_paragraph(
             stream, &context->style, 2, 2,
-            "Neither an 8-bit optimizer, half the sequence, offload, more nodes nor LoRA alone makes this "
-            "layout fit; --all ranks the layouts that do not fit.");
+            "Neither an 8-bit optimizer, half the sequence, offload, a chunked loss, more nodes nor LoRA alone makes "
+            "this layout fit; --all ranks the layouts that do not fit.");
         return;
     }
     nd_report_paragraph(stream, &context->style, 2, 2, "What makes this layout fit, each alone:");
-    for (int32_t i = 0; i < count; i++) {
-        nd_report_paragraph(stream, &context->style, 4, 6, "%s: %s GiB, %s", advice[i].change,
-                            nd_format_gib(advice[i].memory.peak_bytes).text, nd_verdict_name(advice[i].memory.verdict));
+    for (int effort = 0; effort < ND_FIX_CLASS_COUNT; effort++) { /* what disturbs least comes first */
+        for (int32_t i = 0; i < count; i++) {
+            if (nd_fix_kind_class(fixes[i].kind) == (nd_fix_class)effort) {
+                print_fix(stream, context, &fixes[i]);
+            }
+        }
     }
 }
 
