@@ -3,9 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cost_model/collectives.h"
 #include "cost_model/data_parallel.h"
-#include "cost_model/price.h"
 #include "cost_model/stages.h"
 
 /* Squared norm for clipping: one read of the fp32 gradients at half the bandwidth. */
@@ -16,148 +14,6 @@ static const int32_t optimizer_kernels = 20;
 static const double cpu_adam_bytes_per_param = 28.0;
 static const double host_memory_bytes_per_s = 200e9;
 
-/* Work of one micro-batch on one stage. */
-typedef struct stage_work {
-    double gemm_s, attention_s, elementwise_s, head_s;
-    double recompute_s;
-    double tp_s, cp_s, ep_s; /* exposed */
-    double hidden_s;
-    double forward_s, backward_s; /* with recompute and exposed communication */
-    double weight_gradient_s;     /* of backward_s */
-    double launches;              /* kernels and collectives, recompute included */
-} stage_work;
-
-static double stage_total(const stage_work *work)
-{
-    return work->forward_s + work->backward_s;
-}
-
-static void add_exposed(const nd_part_price *price, nd_pass pass, double times, stage_work *work)
-{
-    work->tp_s += times * price->exposed_tp_s[pass];
-    work->cp_s += times * price->exposed_cp_s[pass];
-    work->ep_s += times * price->exposed_ep_s[pass];
-    work->hidden_s += times * price->hidden_s[pass];
-}
-
-static void add_part(const nd_part_price *price, double times, double recomputed, stage_work *work)
-{
-    for (int pass = ND_PASS_FORWARD; pass <= ND_PASS_BACKWARD; pass++) {
-        work->gemm_s += times * price->gemm_s[pass];
-        work->attention_s += times * price->attention_s[pass];
-        work->elementwise_s += times * price->elementwise_s[pass];
-        add_exposed(price, (nd_pass)pass, times, work);
-    }
-    double rerun = times * recomputed;
-    add_exposed(price, ND_PASS_RECOMPUTE, rerun, work);
-    work->recompute_s += rerun * nd_part_compute_s(price, ND_PASS_RECOMPUTE);
-    work->forward_s += times * nd_part_pass_s(price, ND_PASS_FORWARD);
-    work->backward_s +=
-        times * nd_part_pass_s(price, ND_PASS_BACKWARD) + rerun * nd_part_pass_s(price, ND_PASS_RECOMPUTE);
-    work->launches += times * (price->launches[ND_PASS_FORWARD] + price->launches[ND_PASS_BACKWARD]) +
-                      rerun * price->launches[ND_PASS_RECOMPUTE];
-    /* of the two backward GEMMs one computes the weight gradient */
-    work->weight_gradient_s += times * price->gemm_s[ND_PASS_BACKWARD] / 2.0;
-}
-
-/* Adding a micro-batch's whole gradients to those of the others, where no GEMM does it on the way. */
-static double accumulate_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                           int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX])
-{
-    if (layout->grad_accum == 1 || layout->sharding == ND_SHARDING_ZERO3 || context->train->lora_rank > 0) {
-        return 0.0;
-    }
-    double params = (stage == 0 ? prices->params_embedding : 0.0) +
-                    (stage == layout->size[ND_AXIS_PP] - 1 ? prices->params_head : 0.0);
-    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
-        params += (double)counts[kind] * (prices->params_dense[kind] + prices->params_expert[kind]);
-    }
-    double hbm = context->cluster->gpu.hbm_bytes_per_s * context->calibration->hbm_frac;
-    return params * context->stack->accumulate_bytes / hbm;
-}
-
-static stage_work work_of(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                          int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX])
-{
-    stage_work work;
-    memset(&work, 0, sizeof work);
-    double recomputed = nd_rerun_frac(layout);
-    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
-        if (counts[kind] > 0) {
-            add_part(&prices->layer[kind], (double)counts[kind], recomputed, &work);
-        }
-    }
-    double accumulate = accumulate_s(context, layout, prices, stage, counts);
-    work.elementwise_s += accumulate;
-    work.backward_s += accumulate;
-    if (stage == 0) {
-        add_part(&prices->embedding, 1.0, 0.0, &work);
-    }
-    if (stage == layout->size[ND_AXIS_PP] - 1) {
-        add_part(&prices->head, 1.0, 0.0, &work);
-        work.head_s =
-            nd_part_compute_s(&prices->head, ND_PASS_FORWARD) + nd_part_compute_s(&prices->head, ND_PASS_BACKWARD);
-    }
-    return work;
-}
-
-/* The pipeline as a whole: the busiest stage, what the others add while it fills and drains. */
-typedef struct pipeline {
-    stage_work busiest;
-    int32_t busiest_stage;
-    int64_t counts[ND_LAYER_KINDS_MAX]; /* of the busiest stage */
-    double sum_s;                       /* of all stages, one micro-batch */
-    double send_s;                      /* one transfer between stages */
-    double send_host_s;                 /* host time of it that nothing hides */
-} pipeline;
-
-static double send_s(const nd_cost_context *context, const nd_layout *layout)
-{
-    if (layout->size[ND_AXIS_PP] == 1) {
-        return 0.0;
-    }
-    nd_group group = {.ranks = 2, .stride = nd_mesh_group(layout, ND_GROUP_PP).stride};
-    nd_group_placement place = nd_group_place_for(context->cluster, context->calibration, group, ND_SEND_RECV);
-    return nd_collective_s(&place, ND_SEND_RECV, nd_stage_send_bytes(context, layout));
-}
-
-static pipeline fill_pipeline(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices)
-{
-    pipeline p;
-    memset(&p, 0, sizeof p);
-    int32_t pp = layout->size[ND_AXIS_PP];
-    for (int32_t stage = 0; stage < pp; stage++) {
-        int64_t counts[ND_LAYER_KINDS_MAX];
-        nd_stage_layers(context, layout, stage, counts);
-        stage_work work = work_of(context, layout, prices, stage, counts);
-        p.sum_s += stage_total(&work);
-        if (stage == 0 || stage_total(&work) > stage_total(&p.busiest)) {
-            p.busiest = work;
-            p.busiest_stage = stage;
-            memcpy(p.counts, counts, sizeof counts);
-        }
-    }
-    p.send_s = send_s(context, layout);
-    p.send_host_s = layout->size[ND_AXIS_PP] > 1 ? context->stack->send_host_s : 0.0;
-    return p;
-}
-
-/* Idle time of the busiest stage. Filling and draining take every other stage's time once; interleaving divides that
- * by vpp, a zero-bubble schedule fills it with weight gradients (ZB-1P: (p-1)(f + b - 2w)). */
-static double bubble_s(const nd_layout *layout, const pipeline *p)
-{
-    double pp = (double)layout->size[ND_AXIS_PP];
-    if (layout->size[ND_AXIS_PP] == 1) {
-        return 0.0;
-    }
-    double others = p->sum_s - stage_total(&p->busiest);
-    double bubble = others / (double)layout->vpp;
-    if (layout->schedule == ND_SCHEDULE_ZERO_BUBBLE) {
-        bubble = fmax(0.0, others - 2.0 * (pp - 1.0) * p->busiest.weight_gradient_s);
-    }
-    return bubble + 2.0 * (pp - 1.0) * (p->send_s + p->send_host_s);
-}
-
 static double host_link_bytes_per_s(const nd_cluster_spec *cluster)
 {
     return cluster->host_bytes_per_s > 0.0 ? cluster->host_bytes_per_s : cluster->gpu.pcie_bytes_per_s;
@@ -165,7 +21,7 @@ static double host_link_bytes_per_s(const nd_cluster_spec *cluster)
 
 /* Adam over this rank's shard: HBM traffic, kernels, and the norm; or transfers and CPU Adam when offloaded. */
 static void optimizer_time(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                           const pipeline *p, nd_time_breakdown *out)
+                           const nd_pipeline *p, nd_time_breakdown *out)
 {
     const nd_cluster_spec *cluster = context->cluster;
     bool lora = context->train->lora_rank > 0;
@@ -201,7 +57,7 @@ static void optimizer_time(const nd_cost_context *context, const nd_layout *layo
 /* Weights of offloaded layers come over PCIe for both passes of every micro-batch; checkpoints go and come once. What
  * compute cannot cover stays visible. */
 static double offload_exposed_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                                const pipeline *p)
+                                const nd_pipeline *p)
 {
     const nd_cluster_spec *cluster = context->cluster;
     double link = host_link_bytes_per_s(cluster);
@@ -217,7 +73,7 @@ static double offload_exposed_s(const nd_cost_context *context, const nd_layout 
             bytes += 2.0 * layers * prices->saved_bytes[kind];
         }
     }
-    return micro_batches * fmax(0.0, bytes / link - stage_total(&p->busiest));
+    return micro_batches * fmax(0.0, bytes / link - nd_stage_work_s(&p->busiest));
 }
 
 /* Host launches that the GPU does not hide. One direction may wait for the host while the other does not, and some
@@ -226,9 +82,9 @@ static double offload_exposed_s(const nd_cost_context *context, const nd_layout 
  */
 static const double launch_norm = 3.0;
 
-static double launch_bound_s(const nd_cost_context *context, const nd_layout *layout, const pipeline *p)
+static double launch_bound_s(const nd_cost_context *context, const nd_layout *layout, const nd_pipeline *p)
 {
-    double gpu_s = stage_total(&p->busiest);
+    double gpu_s = nd_stage_work_s(&p->busiest);
     double ratio = p->busiest.launches * context->stack->launch_s / gpu_s;
     if (ratio < 0.1) {
         return 0.0; /* less than a thousandth of the micro-batch */
@@ -236,10 +92,10 @@ static double launch_bound_s(const nd_cost_context *context, const nd_layout *la
     return (double)layout->grad_accum * gpu_s * (pow(1.0 + pow(ratio, launch_norm), 1.0 / launch_norm) - 1.0);
 }
 
-static void spread_busiest(const nd_layout *layout, const pipeline *p, nd_time_breakdown *out)
+static void spread_busiest(const nd_layout *layout, const nd_pipeline *p, nd_time_breakdown *out)
 {
     double m = (double)layout->grad_accum;
-    const stage_work *work = &p->busiest;
+    const nd_stage_work *work = &p->busiest;
     out->gemm_s = m * work->gemm_s;
     out->attention_s = m * work->attention_s;
     out->elementwise_s = m * work->elementwise_s;
@@ -276,25 +132,24 @@ static void set_interval(const nd_cost_context *context, double launches_s, nd_t
     out->step_high_s = out->step_s * spread;
 }
 
-void nd_estimate_time(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                      nd_time_breakdown *out)
+void nd_estimate_time_piped(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                            const nd_pipeline *pipeline, nd_time_breakdown *out)
 {
     memset(out, 0, sizeof *out);
-    pipeline p = fill_pipeline(context, layout, prices);
     double m = (double)layout->grad_accum;
-    spread_busiest(layout, &p, out);
+    spread_busiest(layout, pipeline, out);
     double visible = nd_stage_send_visible_frac(context);
     /* a chunk receives and sends, forward and backward */
-    out->exposed_pp_s = m * (double)layout->vpp * (2.0 * p.send_s * visible + 4.0 * p.send_host_s);
-    out->bubble_s = bubble_s(layout, &p);
+    out->exposed_pp_s = m * (double)layout->vpp * (2.0 * pipeline->send_s * visible + 4.0 * pipeline->send_host_s);
+    out->bubble_s = pipeline->bubble_s;
 
-    nd_dp_cost dp = nd_dp_cost_of_stage(context, layout, prices, p.busiest_stage, p.counts);
+    nd_dp_cost dp = nd_dp_cost_of_stage(context, layout, prices, pipeline->busiest_stage, pipeline->counts);
     out->exposed_dp_s = dp.exposed_s;
     out->contention_s = context->calibration->contention_frac * (dp.pressure_s + out->hidden_comm_s);
     out->hidden_comm_s += dp.hidden_s;
-    optimizer_time(context, layout, prices, &p, out);
-    out->offload_s += offload_exposed_s(context, layout, prices, &p);
-    double launches_s = launch_bound_s(context, layout, &p);
+    optimizer_time(context, layout, prices, pipeline, out);
+    out->offload_s += offload_exposed_s(context, layout, prices, pipeline);
+    double launches_s = launch_bound_s(context, layout, pipeline);
     out->host_s = context->stack->host_s + launches_s;
 
     out->exposed_comm_s =
@@ -306,4 +161,12 @@ void nd_estimate_time(const nd_cost_context *context, const nd_layout *layout, c
     out->other_s = out->contention_s + out->host_s + out->offload_s + out->straggler_s;
     out->step_s = sum + out->straggler_s;
     set_interval(context, launches_s, out);
+}
+
+void nd_estimate_time(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                      nd_time_breakdown *out)
+{
+    nd_pipeline pipeline;
+    nd_price_pipeline(context, layout, prices, &pipeline);
+    nd_estimate_time_piped(context, layout, prices, &pipeline, out);
 }
