@@ -133,6 +133,10 @@ void nd_price_blocks(const nd_cost_context *context, const nd_layout *layout, nd
 void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                         nd_memory_breakdown *out);
 
+/** Memory of one pipeline stage that holds `counts` layers of each kind, whatever the others hold. */
+void nd_estimate_stage_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                              int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX], nd_memory_breakdown *out);
+
 /** Everything. */
 void nd_estimate_priced(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                         nd_estimate *out);

@@ -126,10 +126,9 @@ static void widen(const nd_cost_context *context, const alive *a, double peak, n
 }
 
 static void estimate_stage(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                           int32_t stage, double fixed, nd_memory_breakdown *out)
+                           int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX], double fixed,
+                           nd_memory_breakdown *out)
 {
-    int64_t counts[ND_LAYER_KINDS_MAX];
-    nd_stage_layers(context, layout, stage, counts);
     nd_holdings h = nd_memory_hold(context, layout, prices, stage, counts);
     nd_states s = nd_memory_states(context, layout, &h);
     nd_activations a = nd_memory_activations(context, layout, prices, stage, counts);
@@ -175,16 +174,15 @@ static nd_verdict judge(const nd_stack *stack, const nd_memory_breakdown *m)
     return m->peak_low_bytes > m->capacity_bytes ? ND_VERDICT_NO : ND_VERDICT_BORDERLINE;
 }
 
-void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                        nd_memory_breakdown *out)
+/* What every rank holds beside what the framework's allocator counts. */
+static double fixed_bytes(const nd_cost_context *context, const nd_layout *layout)
 {
-    memset(out, 0, sizeof *out);
-    int32_t stages[8];
-    int32_t count = nd_stage_candidates(context, layout, stages);
-    double fixed = context->stack->context_bytes + communicator_bytes(context, layout);
-    for (int32_t i = 0; i < count; i++) {
-        estimate_stage(context, layout, prices, stages[i], fixed, out);
-    }
+    return context->stack->context_bytes + communicator_bytes(context, layout);
+}
+
+/* What follows from the peak, once all stages have been looked at. */
+static void conclude(const nd_cost_context *context, const nd_layout *layout, double fixed, nd_memory_breakdown *out)
+{
     out->overhead_bytes = out->peak_bytes - out->allocated_bytes;
     if (context->stack->load_full_model > 0.0 && layout->sharding >= ND_SHARDING_ZERO2 &&
         layout->offload != ND_OFFLOAD_PARAMS) {
@@ -193,4 +191,28 @@ void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout,
     out->capacity_bytes = (double)context->cluster->gpu.memory_bytes;
     out->host_load_bytes = host_load_bytes(context);
     out->verdict = judge(context->stack, out);
+}
+
+void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                        nd_memory_breakdown *out)
+{
+    memset(out, 0, sizeof *out);
+    int32_t stages[8];
+    int32_t count = nd_stage_candidates(context, layout, stages);
+    double fixed = fixed_bytes(context, layout);
+    for (int32_t i = 0; i < count; i++) {
+        int64_t counts[ND_LAYER_KINDS_MAX];
+        nd_stage_layers(context, layout, stages[i], counts);
+        estimate_stage(context, layout, prices, stages[i], counts, fixed, out);
+    }
+    conclude(context, layout, fixed, out);
+}
+
+void nd_estimate_stage_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                              int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX], nd_memory_breakdown *out)
+{
+    memset(out, 0, sizeof *out);
+    double fixed = fixed_bytes(context, layout);
+    estimate_stage(context, layout, prices, stage, counts, fixed, out);
+    conclude(context, layout, fixed, out);
 }
