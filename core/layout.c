@@ -8,6 +8,7 @@ static const char *const sharding_names[ND_SHARDING_COUNT] = {ND_SHARDING_LIST(N
 static const char *const recompute_names[ND_RECOMPUTE_COUNT] = {ND_RECOMPUTE_LIST(ND_NAME_ROW)};
 static const char *const cp_method_names[ND_CP_METHOD_COUNT] = {ND_CP_METHOD_LIST(ND_NAME_ROW)};
 static const char *const schedule_names[ND_SCHEDULE_COUNT] = {ND_SCHEDULE_LIST(ND_NAME_ROW)};
+static const char *const split_names[ND_SPLIT_COUNT] = {ND_SPLIT_LIST(ND_NAME_ROW)};
 static const char *const offload_names[ND_OFFLOAD_COUNT] = {ND_OFFLOAD_LIST(ND_NAME_ROW)};
 #undef ND_NAME_ROW
 
@@ -22,6 +23,7 @@ static const char *const key_names[ND_LAYOUT_KEY_COUNT] = {
     [ND_LAYOUT_KEY_SP] = "sp",
     [ND_LAYOUT_KEY_CP_METHOD] = "cp_method",
     [ND_LAYOUT_KEY_SCHEDULE] = "schedule",
+    [ND_LAYOUT_KEY_SPLIT] = "split",
     [ND_LAYOUT_KEY_MICRO_BATCH] = "micro_batch",
     [ND_LAYOUT_KEY_GRAD_ACCUM] = "grad_accum",
     [ND_LAYOUT_KEY_SHARDING] = "sharding",
@@ -59,6 +61,12 @@ const char *nd_schedule_name(nd_schedule schedule)
     return schedule_names[schedule];
 }
 
+const char *nd_split_name(nd_split split)
+{
+    assert(split < ND_SPLIT_COUNT);
+    return split_names[split];
+}
+
 const char *nd_offload_name(nd_offload offload)
 {
     assert(offload < ND_OFFLOAD_COUNT);
@@ -80,6 +88,7 @@ nd_layout nd_layout_single(void)
         .grad_accum = 1,
         .cp_method = ND_CP_METHOD_RING,
         .schedule = ND_SCHEDULE_1F1B,
+        .split = ND_SPLIT_EVEN,
         .sharding = ND_SHARDING_NONE,
         .recompute = ND_RECOMPUTE_NONE,
         .recompute_every = 1,

@@ -44,6 +44,10 @@ ND_BEGIN_DECLS
     X(ND_SCHEDULE_INTERLEAVED, "interleaved")                                                                          \
     X(ND_SCHEDULE_ZERO_BUBBLE, "zero_bubble")
 
+#define ND_SPLIT_LIST(X)                                                                                               \
+    X(ND_SPLIT_EVEN, "even")                                                                                           \
+    X(ND_SPLIT_BALANCED, "balanced")
+
 #define ND_OFFLOAD_LIST(X)                                                                                             \
     X(ND_OFFLOAD_NONE, "none")                                                                                         \
     X(ND_OFFLOAD_OPTIMIZER, "optimizer")                                                                               \
@@ -60,6 +64,9 @@ typedef enum nd_sharding { ND_SHARDING_LIST(ND_ENUM_ENTRY) ND_SHARDING_COUNT } n
 typedef enum nd_recompute { ND_RECOMPUTE_LIST(ND_ENUM_ENTRY) ND_RECOMPUTE_COUNT } nd_recompute;
 typedef enum nd_cp_method { ND_CP_METHOD_LIST(ND_ENUM_ENTRY) ND_CP_METHOD_COUNT } nd_cp_method;
 typedef enum nd_schedule { ND_SCHEDULE_LIST(ND_ENUM_ENTRY) ND_SCHEDULE_COUNT } nd_schedule;
+/** How layers are divided over pipeline stages: as equal counts as possible, or so that the slowest stage is fastest.
+ */
+typedef enum nd_split { ND_SPLIT_LIST(ND_ENUM_ENTRY) ND_SPLIT_COUNT } nd_split;
 /** What lives in host memory: optimizer states; + sharded weights and gradients; or saved activations. */
 typedef enum nd_offload { ND_OFFLOAD_LIST(ND_ENUM_ENTRY) ND_OFFLOAD_COUNT } nd_offload;
 #undef ND_ENUM_ENTRY
@@ -73,6 +80,7 @@ typedef struct nd_layout {
     bool sequence_parallel;      /* norms and residual divided over tp */
     nd_cp_method cp_method;
     nd_schedule schedule; /* pipeline schedule; meaningless when pp is 1 */
+    nd_split split;       /* of the layers over stages; meaningless when pp is 1 */
     nd_sharding sharding;
     nd_recompute recompute;
     int32_t recompute_every; /* k of ND_RECOMPUTE_EVERY, >= 1; otherwise 1 */
@@ -85,6 +93,7 @@ const char *nd_sharding_name(nd_sharding sharding);
 const char *nd_recompute_name(nd_recompute recompute);
 const char *nd_cp_method_name(nd_cp_method method);
 const char *nd_schedule_name(nd_schedule schedule);
+const char *nd_split_name(nd_split split);
 const char *nd_offload_name(nd_offload offload);
 
 /** All degrees 1, micro_batch 1, grad_accum 1, no sharding, no recompute. */
@@ -114,6 +123,7 @@ typedef enum nd_layout_key {
     ND_LAYOUT_KEY_SP,
     ND_LAYOUT_KEY_CP_METHOD,
     ND_LAYOUT_KEY_SCHEDULE,
+    ND_LAYOUT_KEY_SPLIT,
     ND_LAYOUT_KEY_MICRO_BATCH,
     ND_LAYOUT_KEY_GRAD_ACCUM,
     ND_LAYOUT_KEY_SHARDING,

@@ -53,6 +53,11 @@ static const char *schedule_text(int value)
     return nd_schedule_name((nd_schedule)value);
 }
 
+static const char *split_text(int value)
+{
+    return nd_split_name((nd_split)value);
+}
+
 static const char *offload_text(int value)
 {
     return nd_offload_name((nd_offload)value);
@@ -138,6 +143,10 @@ static nd_status parse_value(nd_layout_key key, const char *text, nd_layout *lay
     case ND_LAYOUT_KEY_SCHEDULE:
         ND_TRY(parse_choice(name, text, schedule_text, ND_SCHEDULE_COUNT, &choice, err));
         layout->schedule = (nd_schedule)choice;
+        return ND_OK;
+    case ND_LAYOUT_KEY_SPLIT:
+        ND_TRY(parse_choice(name, text, split_text, ND_SPLIT_COUNT, &choice, err));
+        layout->split = (nd_split)choice;
         return ND_OK;
     case ND_LAYOUT_KEY_MICRO_BATCH:
         return parse_degree(name, text, &layout->micro_batch, err);
@@ -339,6 +348,9 @@ size_t nd_layout_format(const nd_layout *layout, char *buffer, size_t buffer_byt
     }
     if (layout->schedule != (layout->vpp > 1 ? ND_SCHEDULE_INTERLEAVED : ND_SCHEDULE_1F1B)) {
         put(&out, ",schedule=%s", nd_schedule_name(layout->schedule));
+    }
+    if (layout->split != ND_SPLIT_EVEN) {
+        put(&out, ",split=%s", nd_split_name(layout->split));
     }
     put(&out, ",micro_batch=%" PRId32, layout->micro_batch);
     put(&out, ",grad_accum=%" PRId64, layout->grad_accum);

@@ -248,7 +248,9 @@ void nd_estimate_comm(const nd_cost_context *context, const nd_layout *layout, n
     int32_t stage = layout->size[ND_AXIS_PP] - 1; /* the head makes the last stage the busiest as a rule */
     memset(out, 0, sizeof *out);
     nd_price_blocks(context, layout, &prices);
-    nd_stage_layers(context, layout, stage, counts);
+    nd_stage_split split;
+    nd_split_stages(context, layout, &prices, &split);
+    nd_stage_layers(context, &split, stage, counts);
     add_model_parts(&t, &prices, stage, counts);
     add_data_parallel(&t, &prices, stage, counts);
     add_pipeline(&t);

@@ -112,8 +112,13 @@ void nd_estimate_priced(const nd_cost_context *context, const nd_layout *layout,
                         nd_estimate *out)
 {
     const nd_train_spec *train = context->train;
-    nd_estimate_memory(context, layout, prices, &out->memory);
-    nd_estimate_time(context, layout, prices, &out->time);
+    nd_stage_split split;
+    nd_pipeline pipeline;
+    nd_split_stages(context, layout, prices, &split);
+    nd_estimate_memory_split(context, layout, prices, &split, &out->memory);
+    nd_price_pipeline_split(context, layout, prices, &split, &pipeline);
+    nd_estimate_time_piped(context, layout, prices, &pipeline, &out->time);
+    out->stages = nd_stage_runs_of(&split);
     double tokens = (double)nd_layout_global_batch_seqs(layout) * (double)train->seq_len_tokens;
     double gpus = (double)nd_layout_ranks(layout);
     double peak = context->cluster->gpu.peak_flops_per_s[train->precision];

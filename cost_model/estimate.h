@@ -90,9 +90,21 @@ typedef struct nd_time_breakdown {
     double contention_s, straggler_s, host_s, offload_s;                         /* of other_s */
 } nd_time_breakdown;
 
+enum { ND_STAGE_RUNS_MAX = 24 };
+
+/** Layers per pipeline stage as runs of equal neighbours. */
+typedef struct nd_stage_runs {
+    int32_t count;
+    bool more; /* there are runs after these */
+    struct {
+        int32_t stages, layers;
+    } runs[ND_STAGE_RUNS_MAX];
+} nd_stage_runs;
+
 typedef struct nd_estimate {
     nd_memory_breakdown memory;
     nd_time_breakdown time;
+    nd_stage_runs stages; /* of one stage without a pipeline */
     double tokens_per_s;
     double tokens_per_s_per_gpu;
     double mfu_frac; /* full attention convention, no recompute */
@@ -129,6 +141,9 @@ typedef struct nd_block_prices {
 
 void nd_price_blocks(const nd_cost_context *context, const nd_layout *layout, nd_block_prices *out);
 
+/** Which layers each pipeline stage holds: cost_model/split.h. */
+typedef struct nd_stage_split nd_stage_split;
+
 /** Memory alone (cheap: used to drop layouts that cannot fit). `layout` passed nd_layout_allowed(). */
 void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                         nd_memory_breakdown *out);
@@ -136,6 +151,10 @@ void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout,
 /** Memory of one pipeline stage that holds `counts` layers of each kind, whatever the others hold. */
 void nd_estimate_stage_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                               int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX], nd_memory_breakdown *out);
+
+/** The same for a layout whose layers are divided already (nd_split_stages()). */
+void nd_estimate_memory_split(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                              const nd_stage_split *split, nd_memory_breakdown *out);
 
 /** Everything. */
 void nd_estimate_priced(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
@@ -168,11 +187,6 @@ typedef struct nd_comm_breakdown {
 
 /** Every collective of one step of the busiest rank. */
 void nd_estimate_comm(const nd_cost_context *context, const nd_layout *layout, nd_comm_breakdown *out);
-
-/** Layers of pipeline rank `stage` by layer kind, all of its vpp chunks together. Chunks are contiguous and as
- * equal as possible; extra layers go to the middle, away from embedding and head. */
-void nd_stage_layers(const nd_cost_context *context, const nd_layout *layout, int32_t stage,
-                     int64_t counts[ND_LAYER_KINDS_MAX]);
 
 ND_END_DECLS
 

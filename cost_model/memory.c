@@ -193,19 +193,27 @@ static void conclude(const nd_cost_context *context, const nd_layout *layout, do
     out->verdict = judge(context->stack, out);
 }
 
-void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                        nd_memory_breakdown *out)
+void nd_estimate_memory_split(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                              const nd_stage_split *split, nd_memory_breakdown *out)
 {
     memset(out, 0, sizeof *out);
-    int32_t stages[8];
-    int32_t count = nd_stage_candidates(context, layout, stages);
+    int32_t stages[ND_STAGE_CANDIDATES_MAX];
+    int32_t count = nd_stage_candidates(context, split, stages);
     double fixed = fixed_bytes(context, layout);
     for (int32_t i = 0; i < count; i++) {
         int64_t counts[ND_LAYER_KINDS_MAX];
-        nd_stage_layers(context, layout, stages[i], counts);
+        nd_stage_layers(context, split, stages[i], counts);
         estimate_stage(context, layout, prices, stages[i], counts, fixed, out);
     }
     conclude(context, layout, fixed, out);
+}
+
+void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                        nd_memory_breakdown *out)
+{
+    nd_stage_split split;
+    nd_split_stages(context, layout, prices, &split);
+    nd_estimate_memory_split(context, layout, prices, &split, out);
 }
 
 void nd_estimate_stage_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,

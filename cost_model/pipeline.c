@@ -24,12 +24,13 @@ typedef struct known_stages {
 } known_stages;
 
 static const known_stage *find_stage(const nd_cost_context *context, const nd_layout *layout,
-                                     const nd_block_prices *prices, int32_t stage, known_stages *known)
+                                     const nd_block_prices *prices, const nd_stage_split *split, int32_t stage,
+                                     known_stages *known)
 {
     int64_t counts[ND_LAYER_KINDS_MAX];
     bool first = stage == 0;
     bool last = stage == layout->size[ND_AXIS_PP] - 1;
-    nd_stage_layers(context, layout, stage, counts);
+    nd_stage_layers(context, split, stage, counts);
     for (int32_t i = known->count - 1; i >= 0; i--) { /* neighbours are alike */
         const known_stage *entry = &known->entries[i];
         if (entry->first == first && entry->last == last && memcmp(entry->counts, counts, sizeof counts) == 0) {
@@ -70,15 +71,15 @@ static double bubble_s(const nd_layout *layout, const nd_pipeline *p)
     return bubble + 2.0 * (pp - 1.0) * (p->send_s + p->send_host_s);
 }
 
-void nd_price_pipeline(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                       nd_pipeline *out)
+void nd_price_pipeline_split(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                             const nd_stage_split *split, nd_pipeline *out)
 {
     known_stages known;
     known.count = 0;
     memset(out, 0, sizeof *out);
     double busiest_s = -1.0;
     for (int32_t stage = 0; stage < layout->size[ND_AXIS_PP]; stage++) {
-        const known_stage *entry = find_stage(context, layout, prices, stage, &known);
+        const known_stage *entry = find_stage(context, layout, prices, split, stage, &known);
         double work_s = nd_stage_work_s(&entry->work);
         out->sum_s += work_s;
         if (work_s > busiest_s) {
@@ -91,4 +92,12 @@ void nd_price_pipeline(const nd_cost_context *context, const nd_layout *layout, 
     out->send_s = send_s(context, layout);
     out->send_host_s = layout->size[ND_AXIS_PP] > 1 ? context->stack->send_host_s : 0.0;
     out->bubble_s = bubble_s(layout, out);
+}
+
+void nd_price_pipeline(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                       nd_pipeline *out)
+{
+    nd_stage_split split;
+    nd_split_stages(context, layout, prices, &split);
+    nd_price_pipeline_split(context, layout, prices, &split, out);
 }

@@ -34,6 +34,11 @@ static const char *schedule_name(int index)
     return nd_schedule_name((nd_schedule)index);
 }
 
+static const char *split_name(int index)
+{
+    return nd_split_name((nd_split)index);
+}
+
 static const char *axis_name(int index)
 {
     return nd_axis_name((nd_axis)index);
@@ -82,6 +87,11 @@ static nd_status read_abilities(nd_json root, nd_stack *stack, nd_error *err)
     ND_TRY(read_set(root, "recomputes", recompute_name, ND_RECOMPUTE_COUNT, &stack->recomputes, err));
     ND_TRY(read_set(root, "cp_methods", cp_method_name, ND_CP_METHOD_COUNT, &stack->cp_methods, err));
     ND_TRY(read_set(root, "schedules", schedule_name, ND_SCHEDULE_COUNT, &stack->schedules, err));
+    nd_json ignored;
+    stack->splits = 1u << ND_SPLIT_EVEN;
+    if (nd_json_find(root, "splits", &ignored)) {
+        ND_TRY(read_set(root, "splits", split_name, ND_SPLIT_COUNT, &stack->splits, err));
+    }
     ND_TRY(nd_json_opt_bool(root, "expert_parallel", &stack->expert_parallel, err));
     ND_TRY(nd_json_opt_bool(root, "tp_implies_sp", &stack->tp_implies_sp, err));
     ND_TRY(nd_json_opt_bool(root, "tp_without_sp", &stack->tp_without_sp, err));

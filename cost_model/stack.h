@@ -16,6 +16,7 @@ typedef struct nd_stack {
     char title[96];
     /* what the stack can run: one bit per enumerator */
     uint32_t shardings, recomputes, cp_methods, schedules;
+    uint32_t splits;          /* even only where the stack's file names none */
     bool axis[ND_AXIS_COUNT]; /* may be larger than 1 */
     bool expert_parallel;
     bool tp_implies_sp;           /* sequence parallelism is always on with tp */

@@ -5,37 +5,6 @@
 /* Share of a pipeline transfer that stays visible when sends overlap compute. */
 static const double overlapped_send_frac = 0.3;
 
-/* First layer of chunk `chunk` of `chunks`. The remainder goes to the chunks in the middle. */
-static int64_t chunk_start(int64_t layers, int64_t chunks, int64_t chunk)
-{
-    int64_t base = layers / chunks;
-    int64_t extra = layers % chunks;
-    int64_t first_extra = (chunks - extra) / 2;
-    int64_t extra_before = chunk - first_extra;
-    if (extra_before < 0) {
-        extra_before = 0;
-    } else if (extra_before > extra) {
-        extra_before = extra;
-    }
-    return chunk * base + extra_before;
-}
-
-void nd_stage_layers(const nd_cost_context *context, const nd_layout *layout, int32_t stage,
-                     int64_t counts[ND_LAYER_KINDS_MAX])
-{
-    const nd_model_spec *model = context->model;
-    int64_t pp = layout->size[ND_AXIS_PP];
-    int64_t chunks = pp * layout->vpp;
-    memset(counts, 0, ND_LAYER_KINDS_MAX * sizeof counts[0]);
-    for (int64_t chunk = stage; chunk < chunks; chunk += pp) {
-        int64_t first = chunk_start(model->layers, chunks, chunk);
-        int64_t end = chunk_start(model->layers, chunks, chunk + 1);
-        for (int64_t kind = 0; kind < model->layer_kinds_count; kind++) {
-            counts[kind] += context->layers_before[kind][end] - context->layers_before[kind][first];
-        }
-    }
-}
-
 double nd_stage_in_flight(const nd_layout *layout, int32_t stage)
 {
     double pp = (double)layout->size[ND_AXIS_PP];
@@ -91,7 +60,7 @@ bool nd_reduces_once(const nd_cost_context *context, const nd_layout *layout)
 }
 
 /* Add `stage` unless it is there or no stage of the pipeline. */
-static int32_t add_stage(int32_t stages[8], int32_t count, int32_t pp, int32_t stage)
+static int32_t add_stage(int32_t stages[ND_STAGE_CANDIDATES_MAX], int32_t count, int32_t pp, int32_t stage)
 {
     for (int32_t i = 0; i < count; i++) {
         if (stages[i] == stage) {
@@ -105,18 +74,39 @@ static int32_t add_stage(int32_t stages[8], int32_t count, int32_t pp, int32_t s
     return count + 1;
 }
 
-static int32_t first_stage_with_extra_layer(const nd_cost_context *context, int32_t pp)
+/* Of stages with the same layers the first has most in flight; the ends hold more. */
+static int32_t unlike_stages(const nd_cost_context *context, const nd_stage_split *split,
+                             int32_t stages[ND_STAGE_CANDIDATES_MAX])
 {
-    int64_t extra = context->model->layers % pp;
-    return extra == 0 ? 0 : (int32_t)((pp - extra) / 2);
+    int64_t seen[ND_STAGE_CANDIDATES_MAX][ND_LAYER_KINDS_MAX];
+    int32_t count = 0;
+    stages[count++] = 0;
+    for (int32_t stage = 1; stage < split->stages - 1 && count < ND_STAGE_CANDIDATES_MAX - 1; stage++) {
+        nd_stage_layers(context, split, stage, seen[count]);
+        int32_t i = 1;
+        while (i < count && memcmp(seen[i], seen[count], sizeof seen[0]) != 0) {
+            i++;
+        }
+        if (i == count) {
+            stages[count++] = stage;
+        }
+    }
+    stages[count++] = split->stages - 1;
+    return count;
 }
 
-int32_t nd_stage_candidates(const nd_cost_context *context, const nd_layout *layout, int32_t stages[8])
+int32_t nd_stage_candidates(const nd_cost_context *context, const nd_stage_split *split,
+                            int32_t stages[ND_STAGE_CANDIDATES_MAX])
 {
-    int32_t pp = layout->size[ND_AXIS_PP];
+    int32_t pp = split->stages;
     int32_t count = 0;
+    if (split->balanced && pp > 1) {
+        return unlike_stages(context, split, stages);
+    }
     if (context->model->layer_kinds_count == 1) {
-        const int32_t picks[] = {0, 1, first_stage_with_extra_layer(context, pp), pp - 1};
+        int64_t extra = context->model->layers % pp;
+        int32_t with_extra_layer = extra == 0 ? 0 : (int32_t)((pp - extra) / 2);
+        const int32_t picks[] = {0, 1, with_extra_layer, pp - 1};
         for (size_t i = 0; i < sizeof picks / sizeof picks[0]; i++) {
             count = add_stage(stages, count, pp, picks[i]);
         }

@@ -2,7 +2,7 @@
 #ifndef ND_COST_MODEL_STAGES_H
 #define ND_COST_MODEL_STAGES_H
 
-#include "cost_model/estimate.h"
+#include "cost_model/split.h"
 
 ND_BEGIN_DECLS
 
@@ -26,11 +26,15 @@ double nd_stage_send_visible_frac(const nd_cost_context *context);
  * synchronisation off until then (torch.distributed.pipelining stage.py), so whole gradients add up meanwhile. */
 bool nd_reduces_once(const nd_cost_context *context, const nd_layout *layout);
 
+enum { ND_STAGE_CANDIDATES_MAX = 16 };
+
 /** Stages among which the one with the most memory is. Of equal layers fewer micro-batches are in flight on later
  * stages, so with one layer kind it is an end, the stage after the first, or the first with an extra layer: exact. With
- * more kinds all stages when there are at most eight, else eight spread over the pipeline.
- * \return how many were written to `stages` (at most 8) */
-int32_t nd_stage_candidates(const nd_cost_context *context, const nd_layout *layout, int32_t stages[8]);
+ * more kinds all stages when there are at most eight, else eight spread over the pipeline. Of a balanced split both
+ * ends and the first of each kind of stage between them: exact up to 14 kinds.
+ * \return how many were written to `stages` */
+int32_t nd_stage_candidates(const nd_cost_context *context, const nd_stage_split *split,
+                            int32_t stages[ND_STAGE_CANDIDATES_MAX]);
 
 ND_END_DECLS
 

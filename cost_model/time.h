@@ -9,8 +9,8 @@ ND_BEGIN_DECLS
 
 /** The pipeline as a whole: the busiest stage, and what the others add while it fills and drains.
  *
- * On a given cluster it depends on `prices`, pp, vpp, schedule and whether nd_stage_accumulates(), and on nothing else:
- * layouts that differ only in dp_replicate, dp_shard, sharding or grad_accum share it. */
+ * On a given cluster it depends on `prices`, pp, vpp, schedule, split and whether nd_stage_accumulates(), and on
+ * nothing else: layouts that differ only in dp_replicate, dp_shard, sharding or grad_accum share it. */
 typedef struct nd_pipeline {
     nd_stage_work busiest;              /* of one micro-batch */
     int32_t busiest_stage;              /* the first of them */
@@ -24,6 +24,10 @@ typedef struct nd_pipeline {
 /** Price the stages; each distinct one once. */
 void nd_price_pipeline(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                        nd_pipeline *out);
+
+/** The same for a layout whose layers are divided already (nd_split_stages()). */
+void nd_price_pipeline_split(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                             const nd_stage_split *split, nd_pipeline *out);
 
 /** Step time of a layout whose pipeline is priced. */
 void nd_estimate_time_piped(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,

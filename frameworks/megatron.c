@@ -31,11 +31,12 @@ static bool layers(const nd_model_spec *model, const nd_layout *layout, const nd
 {
     (void)train;
     int32_t pp = nd_degree(layout, ND_AXIS_PP);
-    if (model->layers % pp == 0) {
+    /* --pipeline-model-parallel-layout writes out what each stage and chunk holds, in any numbers */
+    if (model->layers % pp == 0 || layout->split == ND_SPLIT_BALANCED) {
         return true;
     }
     nd_refuse(rule, refusal, "megatron.layers-pp",
-              "%s: pp=%" PRId32 " must divide the %" PRId64 " layers (unless first and last stage are given by hand)",
+              "%s: pp=%" PRId32 " must divide the %" PRId64 " layers (unless split=balanced writes the stages out)",
               name, pp, model->layers);
     return nd_refuse_nearest_divisor(refusal, "pp", pp, model->layers, model->layers);
 }

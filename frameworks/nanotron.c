@@ -77,6 +77,20 @@ static bool schedule(const nd_model_spec *model, const nd_layout *layout, const 
     return nd_refuse_nearest(refusal, "vpp=1,schedule=1f1b");
 }
 
+/* build_model() cuts at equal shares of get_block_compute_costs() and takes no cut from the config. */
+static bool split(const nd_model_spec *model, const nd_layout *layout, const nd_train_spec *train, const char **rule,
+                  nd_refusal *refusal)
+{
+    (void)model;
+    (void)train;
+    if (layout->split == ND_SPLIT_EVEN) {
+        return true;
+    }
+    nd_refuse(rule, refusal, "nanotron.split", "%s cuts the stages by a rule of its own and takes no split=%s", name,
+              nd_split_name(layout->split));
+    return nd_refuse_nearest(refusal, "split=even");
+}
+
 /* recompute_layer re-runs whole layers, all of them. */
 static bool recompute(const nd_model_spec *model, const nd_layout *layout, const nd_train_spec *train,
                       const char **rule, nd_refusal *refusal)
@@ -104,7 +118,7 @@ static bool context_parallel(const nd_model_spec *model, const nd_layout *layout
     return nd_refuse_nearest(refusal, "cp_method=ring");
 }
 
-static const nd_framework_rule rules[] = {heads, experts, sharding, schedule, recompute, context_parallel, NULL};
+static const nd_framework_rule rules[] = {heads, experts, sharding, schedule, split, recompute, context_parallel, NULL};
 
 static bool allows(const nd_model_spec *model, const nd_layout *layout, const nd_train_spec *train, const char **rule,
                    nd_refusal *refusal)

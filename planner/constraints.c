@@ -82,11 +82,11 @@ bool nd_rules_shape(const nd_cost_context *context, const nd_layout *layout, con
     }
     bool known =
         in_range((int)layout->cp_method, ND_CP_METHOD_COUNT) && in_range((int)layout->schedule, ND_SCHEDULE_COUNT) &&
-        in_range((int)layout->sharding, ND_SHARDING_COUNT) && in_range((int)layout->recompute, ND_RECOMPUTE_COUNT) &&
-        in_range((int)layout->offload, ND_OFFLOAD_COUNT);
+        in_range((int)layout->split, ND_SPLIT_COUNT) && in_range((int)layout->sharding, ND_SHARDING_COUNT) &&
+        in_range((int)layout->recompute, ND_RECOMPUTE_COUNT) && in_range((int)layout->offload, ND_OFFLOAD_COUNT);
     if (!known) {
         return nd_refuse(rule, refusal, "known-modes",
-                         "cp_method, schedule, sharding, recompute or offload is none of the known values");
+                         "cp_method, schedule, split, sharding, recompute or offload is none of the known values");
     }
     int64_t ranks = ranks_of(layout);
     int64_t gpus = context->cluster->gpus;

@@ -20,7 +20,7 @@ bool nd_rules_block(const nd_cost_context *context, const nd_layout *layout, con
 bool nd_rules_memory_modes(const nd_cost_context *context, const nd_layout *layout, const char **rule,
                            nd_refusal *refusal);
 
-/** pp, vpp, schedule. */
+/** pp, vpp, schedule, split. */
 bool nd_rules_pipeline(const nd_cost_context *context, const nd_layout *layout, const char **rule, nd_refusal *refusal);
 
 /** dp_replicate, dp_shard, ep in the mesh, sharding, micro_batch, grad_accum. */

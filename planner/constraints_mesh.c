@@ -42,11 +42,21 @@ static bool check_vpp(const nd_cost_context *context, const nd_layout *layout, c
                   layout->vpp);
         return nd_refuse_nearest(refusal, "vpp=1 or pp=2");
     }
-    if (layers % ((int64_t)pp * layout->vpp) != 0) {
+    int64_t chunks = (int64_t)pp * layout->vpp;
+    if (layout->split == ND_SPLIT_BALANCED) {
+        if (chunks <= layers) {
+            return true;
+        }
+        nd_refuse(rule, refusal, "vpp-within-layers",
+                  "pp=%" PRId32 " x vpp=%" PRId32 " = %" PRId64 " chunks need a layer each, and %s has %" PRId64, pp,
+                  layout->vpp, chunks, context->model->name, layers);
+        return nd_refuse_nearest(refusal, "vpp=%" PRId64, layers / pp);
+    }
+    if (layers % chunks != 0) {
         nd_refuse(rule, refusal, "vpp-divides-layers",
                   "pp=%" PRId32 " x vpp=%" PRId32 " = %" PRId64 " equal chunks do not divide the %" PRId64
                   " layers of %s",
-                  pp, layout->vpp, (int64_t)pp * layout->vpp, layers, context->model->name);
+                  pp, layout->vpp, chunks, layers, context->model->name);
         if (layers % pp != 0) {
             return nd_refuse_nearest(refusal, "vpp=1");
         }
@@ -79,10 +89,28 @@ static bool check_schedule(const nd_cost_context *context, const nd_layout *layo
     return true;
 }
 
+static bool check_split(const nd_cost_context *context, const nd_layout *layout, const char **rule, nd_refusal *refusal)
+{
+    if (layout->split == ND_SPLIT_EVEN) {
+        return true;
+    }
+    if (layout->size[ND_AXIS_PP] == 1) {
+        nd_refuse(rule, refusal, "split-needs-pp", "split=%s divides layers over pipeline stages, and pp is 1",
+                  nd_split_name(layout->split));
+        return nd_refuse_nearest(refusal, "split=even or pp=2");
+    }
+    if (!nd_mask_has(context->stack->splits, (int)layout->split)) {
+        nd_refuse(rule, refusal, "stack-split", "%s cannot be told which layers a stage holds: no split=%s",
+                  context->stack->name, nd_split_name(layout->split));
+        return nd_refuse_nearest(refusal, "split=even");
+    }
+    return true;
+}
+
 bool nd_rules_pipeline(const nd_cost_context *context, const nd_layout *layout, const char **rule, nd_refusal *refusal)
 {
     return check_pp(context, layout, rule, refusal) && check_vpp(context, layout, rule, refusal) &&
-           check_schedule(context, layout, rule, refusal);
+           check_schedule(context, layout, rule, refusal) && check_split(context, layout, rule, refusal);
 }
 
 static int64_t expert_ranks(const nd_layout *layout)

@@ -55,6 +55,8 @@ static int64_t key_value(const nd_layout *layout, nd_layout_key key)
         return (int64_t)layout->cp_method;
     case ND_LAYOUT_KEY_SCHEDULE:
         return (int64_t)layout->schedule;
+    case ND_LAYOUT_KEY_SPLIT:
+        return (int64_t)layout->split;
     case ND_LAYOUT_KEY_MICRO_BATCH:
         return layout->micro_batch;
     case ND_LAYOUT_KEY_GRAD_ACCUM:
@@ -144,6 +146,7 @@ static nd_status prepare(walk *w, nd_error *err)
         }
     }
     w->layout = nd_layout_single();
+    w->layout.split = ND_SPLIT_BALANCED; /* software must be told which layers a stage holds */
     if ((w->options->pinned >> ND_LAYOUT_KEY_OFFLOAD & 1u) != 0) {
         w->layout.offload = w->options->pin.offload;
     }
@@ -377,6 +380,7 @@ static void explain(const walk *w, char *why, size_t why_bytes)
     nd_refusal refusal;
     memset(&refusal, 0, sizeof refusal);
     two.size[ND_AXIS_PP] = 2;
+    two.split = ND_SPLIT_BALANCED;
     if (!nd_rules_pipeline(w->input->parts[0], &two, NULL, &refusal)) {
         (void)snprintf(why, why_bytes, "%s", refusal.message);
     } else if (w->unfit > 0) {

@@ -36,6 +36,7 @@ static int32_t degree_of(const nd_layout *layout, nd_layout_key key)
     case ND_LAYOUT_KEY_SP:
     case ND_LAYOUT_KEY_CP_METHOD:
     case ND_LAYOUT_KEY_SCHEDULE:
+    case ND_LAYOUT_KEY_SPLIT:
     case ND_LAYOUT_KEY_GRAD_ACCUM:
     case ND_LAYOUT_KEY_SHARDING:
     case ND_LAYOUT_KEY_RECOMPUTE:
@@ -225,6 +226,20 @@ int32_t nd_space_schedules(const nd_search_space *space, int32_t pp, int32_t vpp
         if (pp > 1 && nd_mask_has(space->context->stack->schedules, ND_SCHEDULE_ZERO_BUBBLE)) {
             out[count++] = ND_SCHEDULE_ZERO_BUBBLE;
         }
+    }
+    return count;
+}
+
+int32_t nd_space_splits(const nd_search_space *space, int32_t pp, nd_split out[ND_SPLIT_COUNT])
+{
+    int32_t count = 0;
+    if (pinned(space->options, ND_LAYOUT_KEY_SPLIT)) {
+        out[count++] = space->options->pin.split;
+        return count;
+    }
+    out[count++] = ND_SPLIT_EVEN;
+    if (pp > 1 && nd_mask_has(space->context->stack->splits, ND_SPLIT_BALANCED)) {
+        out[count++] = ND_SPLIT_BALANCED;
     }
     return count;
 }

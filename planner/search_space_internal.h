@@ -47,6 +47,8 @@ int32_t nd_space_sequence_parallel(const nd_search_space *space, int32_t tp, boo
 int32_t nd_space_expert_degrees(const nd_search_space *space, int32_t out[ND_DIVISORS_MAX]); /* may be 0 */
 int32_t nd_space_chunks(const nd_search_space *space, int32_t pp, int32_t out[ND_VPP_CAP]);  /* may be 0 */
 int32_t nd_space_schedules(const nd_search_space *space, int32_t pp, int32_t vpp, nd_schedule out[ND_SCHEDULE_COUNT]);
+/* Balanced is worth trying only where nd_stage_split_same() says that it differs from even. */
+int32_t nd_space_splits(const nd_search_space *space, int32_t pp, nd_split out[ND_SPLIT_COUNT]);
 int32_t nd_space_shardings(const nd_search_space *space, int32_t dp_shard, int32_t cp,
                            nd_sharding out[ND_SHARDING_COUNT]);
 

@@ -67,9 +67,9 @@ static void plan_header(nd_csv_writer *csv)
     for (int axis = 0; axis < ND_AXIS_COUNT; axis++) {
         nd_csv_writer_text(csv, nd_axis_name((nd_axis)axis));
     }
-    static const char *const rest[] = {"ep",          "vpp",        "sp",       "cp_method", "schedule",
-                                       "micro_batch", "grad_accum", "sharding", "recompute", "recompute_every",
-                                       "offload"};
+    static const char *const rest[] = {
+        "ep",          "vpp",        "sp",       "cp_method", "schedule",        "split",
+        "micro_batch", "grad_accum", "sharding", "recompute", "recompute_every", "offload"};
     for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
         nd_csv_writer_text(csv, rest[i]);
     }
@@ -103,6 +103,7 @@ static void plan_layout(nd_csv_writer *csv, const nd_layout *layout)
     nd_csv_writer_text(csv, layout->sequence_parallel ? "true" : "false");
     nd_csv_writer_text(csv, nd_cp_method_name(layout->cp_method));
     nd_csv_writer_text(csv, nd_schedule_name(layout->schedule));
+    nd_csv_writer_text(csv, nd_split_name(layout->split));
     nd_csv_writer_int(csv, layout->micro_batch);
     nd_csv_writer_int(csv, layout->grad_accum);
     nd_csv_writer_text(csv, nd_sharding_name(layout->sharding));

@@ -5,6 +5,7 @@
 #include "core/units.h"
 #include "reports/comm_table.h"
 #include "reports/format.h"
+#include "reports/stage_text.h"
 #include "reports/terms.h"
 
 static nd_tone verdict_tone(nd_verdict verdict)
@@ -17,6 +18,21 @@ static void print_layout(FILE *stream, const nd_report_context *context, const n
     char text[512];
     (void)nd_layout_format(layout, text, sizeof text);
     nd_report_paragraph(stream, &context->style, 0, 11, "Layout     %s", text);
+}
+
+static void print_stages(FILE *stream, const nd_report_context *context, const nd_estimate_view *view)
+{
+    int32_t pp = view->layout.size[ND_AXIS_PP];
+    if (pp == 1) {
+        return;
+    }
+    char stages[128];
+    char chunks[32] = "";
+    nd_stage_runs_text(&view->estimate.stages, stages, sizeof stages);
+    if (view->layout.vpp > 1) {
+        (void)snprintf(chunks, sizeof chunks, ", in %d chunks each", (int)view->layout.vpp);
+    }
+    nd_report_paragraph(stream, &context->style, 0, 11, "Stages     layers per stage %s%s", stages, chunks);
 }
 
 static void print_summary(FILE *stream, const nd_report_context *context, const nd_estimate *estimate)
@@ -240,6 +256,7 @@ nd_status nd_report_estimate(FILE *stream, const nd_report_context *context, con
 {
     nd_report_preamble(stream, context);
     print_layout(stream, context, &view->layout);
+    print_stages(stream, context, view);
     print_summary(stream, context, &view->estimate);
     if (context->quiet) {
         return ND_OK;

@@ -37,7 +37,10 @@ void nd_estimate_view_build(const nd_cost_context *cost, const nd_framework *fra
     static const nd_recompute modes[ND_CHECKPOINT_ROWS] = {ND_RECOMPUTE_NONE, ND_RECOMPUTE_SELECTIVE,
                                                            ND_RECOMPUTE_FULL};
     *out = (nd_estimate_view){.layout = *layout};
-    nd_estimate_layout(cost, layout, &out->estimate);
+    nd_block_prices prices;
+    nd_price_blocks(cost, layout, &prices);
+    nd_estimate_priced(cost, layout, &prices, &out->estimate);
+    nd_split_stages(cost, layout, &prices, &out->split);
     nd_estimate_comm(cost, layout, &out->comm);
     for (int32_t i = 0; i < ND_CHECKPOINT_ROWS; i++) {
         build_checkpoint(cost, framework, layout, modes[i], &out->checkpoints[i]);

@@ -17,6 +17,7 @@ static void put_layout(nd_json_writer *json, const nd_layout *layout)
     nd_json_put_bool(json, "sp", layout->sequence_parallel);
     nd_json_put_string(json, "cp_method", nd_cp_method_name(layout->cp_method));
     nd_json_put_string(json, "schedule", nd_schedule_name(layout->schedule));
+    nd_json_put_string(json, "split", nd_split_name(layout->split));
     nd_json_put_int(json, "micro_batch", layout->micro_batch);
     nd_json_put_int(json, "grad_accum", layout->grad_accum);
     nd_json_put_string(json, "sharding", nd_sharding_name(layout->sharding));
@@ -217,6 +218,23 @@ void nd_json_plans(FILE *stream, const nd_report_context *context, const nd_plan
     nd_json_writer_finish(&json);
 }
 
+/* Layers of each pipeline stage, and of each chunk in the order of the model. */
+static void put_stages(nd_json_writer *json, const nd_stage_split *split)
+{
+    nd_json_key(json, "stage_layers");
+    nd_json_begin_array(json);
+    for (int32_t stage = 0; stage < split->stages; stage++) {
+        nd_json_int(json, nd_stage_layers_count(split, stage));
+    }
+    nd_json_end_array(json);
+    nd_json_key(json, "chunk_layers");
+    nd_json_begin_array(json);
+    for (int32_t chunk = 0; chunk < split->chunks; chunk++) {
+        nd_json_int(json, nd_split_start(split, chunk + 1) - nd_split_start(split, chunk));
+    }
+    nd_json_end_array(json);
+}
+
 static void put_comm(nd_json_writer *json, const nd_comm_breakdown *comm)
 {
     nd_json_key(json, "communication");
@@ -285,6 +303,7 @@ void nd_json_estimate(FILE *stream, const nd_report_context *context, const nd_e
     put_head(&json, context, "ndplan/estimate/1");
     nd_json_put_bool(&json, "legal", true);
     put_layout(&json, &view->layout);
+    put_stages(&json, &view->split);
     put_estimate(&json, &view->estimate);
     put_batch(&json, view);
     put_comm(&json, &view->comm);

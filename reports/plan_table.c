@@ -104,6 +104,12 @@ static void write_schedule(const nd_plan *plan, int32_t rank, char *cell)
     (void)snprintf(cell, CELL_MAX, "%s", text);
 }
 
+static void write_split(const nd_plan *plan, int32_t rank, char *cell)
+{
+    (void)rank;
+    (void)snprintf(cell, CELL_MAX, "%s", nd_split_name(plan->layout.split));
+}
+
 static void write_offload(const nd_plan *plan, int32_t rank, char *cell)
 {
     (void)rank;
@@ -171,6 +177,7 @@ static const plan_column plan_columns[] = {
     {{"recompute", NULL, LEFT, 0, 0}, "recompute", "", NULL, write_recompute},
     {{"cp", "method", LEFT, 5, 0}, "cp_method", "-", "cp > 1", write_cp_method},
     {{"schedule", NULL, LEFT, 6, 0}, "schedule", "-", "pp > 1", write_schedule},
+    {{"split", NULL, LEFT, 1, 0}, "split", "even", NULL, write_split},
     {{"offload", NULL, LEFT, 2, 0}, "offload", "none", NULL, write_offload},
     {{"memory", "GiB", RIGHT, 0, 0}, NULL, NULL, NULL, write_memory},
     {{"fits", NULL, LEFT, 0, 0}, "fits", "", NULL, write_verdict},

@@ -1,6 +1,7 @@
 #include "reports/report.h"
 
 #include "reports/format.h"
+#include "reports/stage_text.h"
 
 static void print_model(FILE *stream, const nd_report_context *context)
 {
@@ -101,7 +102,24 @@ static bool note_memory(const nd_memory_breakdown *memory, char *buffer, size_t 
     return false;
 }
 
+static bool note_split(const nd_plan *plan, char *buffer, size_t buffer_bytes)
+{
+    if (plan->layout.split == ND_SPLIT_EVEN) {
+        return false;
+    }
+    char stages[128];
+    nd_stage_runs_text(&plan->estimate.stages, stages, sizeof stages);
+    (void)snprintf(buffer, buffer_bytes, "split=%s: layers per stage %s", nd_split_name(plan->layout.split), stages);
+    return true;
+}
+
 bool nd_plan_note(const nd_plan *plan, int32_t index, char *buffer, size_t buffer_bytes)
 {
-    return index == 0 && note_memory(&plan->estimate.memory, buffer, buffer_bytes);
+    if (note_memory(&plan->estimate.memory, buffer, buffer_bytes)) {
+        if (index == 0) {
+            return true;
+        }
+        index--;
+    }
+    return index == 0 && note_split(plan, buffer, buffer_bytes);
 }

@@ -27,7 +27,7 @@ static void test_every_key_reaches_its_field(void)
     uint32_t given = 0;
     ND_ASSERT_OK(nd_layout_parse("pp=2,dp_replicate=3,dp_shard=4,cp=5,tp=6,ep=8,vpp=7,sp=on,cp_method=ulysses,"
                                  "schedule=interleaved,micro_batch=9,grad_accum=10,sharding=zero2,recompute=every:4,"
-                                 "offload=optimizer",
+                                 "offload=optimizer,split=balanced",
                                  &layout, &given, &err));
     CU_ASSERT_EQUAL(layout.size[ND_AXIS_PP], 2);
     CU_ASSERT_EQUAL(layout.size[ND_AXIS_DP_REPLICATE], 3);
@@ -45,6 +45,7 @@ static void test_every_key_reaches_its_field(void)
     CU_ASSERT_EQUAL(layout.recompute, ND_RECOMPUTE_EVERY);
     CU_ASSERT_EQUAL(layout.recompute_every, 4);
     CU_ASSERT_EQUAL(layout.offload, ND_OFFLOAD_OPTIMIZER);
+    CU_ASSERT_EQUAL(layout.split, ND_SPLIT_BALANCED);
     CU_ASSERT_EQUAL(given, (1u << ND_LAYOUT_KEY_COUNT) - 1u);
 }
 
@@ -107,6 +108,7 @@ static void test_bad_layouts_are_refused_with_the_reason(void)
         {"sharding=zero4", "layout key sharding must be one of none, zero1, zero2, zero3, got 'zero4'"},
         {"cp_method=rings", "layout key cp_method must be one of ring, allgather, ulysses, got 'rings'"},
         {"schedule=gpipe", "layout key schedule must be one of 1f1b, interleaved, zero_bubble, got 'gpipe'"},
+        {"split=equal", "layout key split must be one of even, balanced, got 'equal'"},
         {"offload=all", "layout key offload must be one of none, optimizer, params, activations, got 'all'"},
         {"recompute=every", "every:N (as every:4), got 'every'"},
         {"recompute=every:", "recompute=every:N must be a whole number"},
@@ -193,6 +195,7 @@ static nd_layout random_layout(unsigned *state)
     layout.grad_accum = random_size(state, 4096);
     layout.sequence_parallel = next_random(state) % 2 == 0;
     layout.cp_method = (nd_cp_method)(next_random(state) % ND_CP_METHOD_COUNT);
+    layout.split = (nd_split)(next_random(state) % ND_SPLIT_COUNT);
     layout.schedule = layout.vpp > 1 ? (nd_schedule)(1 + next_random(state) % (ND_SCHEDULE_COUNT - 1))
                                      : (nd_schedule)(next_random(state) % ND_SCHEDULE_COUNT);
     layout.sharding = (nd_sharding)(next_random(state) % ND_SHARDING_COUNT);
@@ -207,8 +210,8 @@ static bool same_layout(const nd_layout *a, const nd_layout *b)
     return memcmp(a->size, b->size, sizeof a->size) == 0 && a->ep == b->ep && a->vpp == b->vpp &&
            a->micro_batch == b->micro_batch && a->grad_accum == b->grad_accum &&
            a->sequence_parallel == b->sequence_parallel && a->cp_method == b->cp_method && a->schedule == b->schedule &&
-           a->sharding == b->sharding && a->recompute == b->recompute && a->recompute_every == b->recompute_every &&
-           a->offload == b->offload;
+           a->split == b->split && a->sharding == b->sharding && a->recompute == b->recompute &&
+           a->recompute_every == b->recompute_every && a->offload == b->offload;
 }
 
 static void test_what_format_writes_parse_reads_back(void)

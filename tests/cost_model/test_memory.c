@@ -144,12 +144,14 @@ static void test_the_peak_stage_is_found_among_all_stages(void)
         layout.grad_accum = 512 / layout.size[ND_AXIS_DP_SHARD];
         nd_price_blocks(&f.context, &layout, &prices);
         nd_estimate_memory(&f.context, &layout, &prices, &peak);
-        int32_t stages[8];
-        int32_t count = nd_stage_candidates(&f.context, &layout, stages);
+        nd_stage_split split;
+        int32_t stages[ND_STAGE_CANDIDATES_MAX];
+        nd_split_stages(&f.context, &layout, &prices, &split);
+        int32_t count = nd_stage_candidates(&f.context, &split, stages);
         double most = 0.0;
         for (int32_t stage = 0; stage < pp; stage++) { /* saved activations and weights of every stage */
             int64_t counts[ND_LAYER_KINDS_MAX];
-            nd_stage_layers(&f.context, &layout, stage, counts);
+            nd_stage_layers(&f.context, &split, stage, counts);
             double weights = 6.0 * prices.params_dense[0] * (double)counts[0];
             double saved = nd_stage_in_flight(&layout, stage) * prices.saved_bytes[0] * (double)counts[0];
             most = stage > 0 && stage < pp - 1 ? fmax(most, weights + saved) : most;
@@ -157,7 +159,7 @@ static void test_the_peak_stage_is_found_among_all_stages(void)
         double seen = 0.0;
         for (int32_t i = 0; i < count; i++) {
             int64_t counts[ND_LAYER_KINDS_MAX];
-            nd_stage_layers(&f.context, &layout, stages[i], counts);
+            nd_stage_layers(&f.context, &split, stages[i], counts);
             double weights = 6.0 * prices.params_dense[0] * (double)counts[0];
             seen = fmax(seen,
                         weights + nd_stage_in_flight(&layout, stages[i]) * prices.saved_bytes[0] * (double)counts[0]);

@@ -222,6 +222,7 @@ static void test_nanotron_and_ddp_are_narrow(void)
     expect("nanotron", &model, "dp_shard=2,dp_replicate=2,sharding=zero1", "nanotron.one-dp-axis", "dp_replicate=2",
            "dp_shard=4");
     expect("nanotron", &model, "pp=2,vpp=2", "nanotron.schedule", "vpp=2", "vpp=1");
+    expect("nanotron", &model, "pp=2,split=balanced", "nanotron.split", "split=balanced", "split=even");
     expect("nanotron", &model, "recompute=selective", "nanotron.recompute", "selective", "recompute=full");
     expect("nanotron", &model, "cp=2,cp_method=ulysses", "nanotron.cp-method", "cp=2", "ring");
     expect("nanotron", &model, "tp=3", "nanotron.tp-heads", "32", "tp=2 or tp=4");

@@ -139,6 +139,10 @@ static void test_pipeline_rules(void)
     expect("dp_replicate=16,schedule=zero_bubble", "zero-bubble-needs-pp", "pp is 1", "schedule=1f1b");
     expect("pp=2,dp_replicate=8,grad_accum=2,schedule=interleaved", "interleaved-is-vpp", "vpp=1", "vpp=2");
     expect("dp_replicate=16,vpp=2", "vpp-needs-pp", "pp is 1", "vpp=1");
+    expect("dp_replicate=16,split=balanced", "split-needs-pp", "pp is 1", "split=even");
+    expect("pp=8,dp_replicate=2,grad_accum=8,split=balanced", NULL, "", "");
+    expect("pp=4,dp_replicate=4,grad_accum=4,vpp=2,split=balanced", NULL, "", ""); /* 8 unequal chunks of 12 layers */
+    expect("pp=8,dp_replicate=2,grad_accum=8,vpp=2,split=balanced", "vpp-within-layers", "16 chunks", "vpp=1");
 }
 
 static void test_batch_names_the_nearest_that_divide(void)
@@ -179,6 +183,9 @@ static void test_stacks_refuse_what_they_cannot_run(void)
     fixture_init(&fixture, fixture_dense, "1x8xh100", "megatron", 4096, 16);
     expect("dp_shard=8,sharding=zero3,grad_accum=2", "stack-sharding", "zero3", "sharding=zero1");
     expect("pp=2,dp_replicate=4,grad_accum=4,schedule=zero_bubble", "stack-schedule", "zero_bubble", "1f1b");
+    expect("pp=2,dp_replicate=4,grad_accum=4,split=balanced", NULL, "", "");
+    fixture.stack.splits = 1u << ND_SPLIT_EVEN;
+    expect("pp=2,dp_replicate=4,grad_accum=4,split=balanced", "stack-split", "split=balanced", "split=even");
     expect("dp_replicate=8,grad_accum=2,offload=params", "stack-offload", "params", "offload=optimizer");
     expect("dp_replicate=8,grad_accum=2,offload=optimizer", NULL, "", "");
     fixture_init(&fixture, fixture_dense, "1x8xh100", "deepspeed", 4096, 16);

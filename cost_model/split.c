@@ -1,0 +1,293 @@
+#include "cost_model/split.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "cost_model/price.h"
+#include "cost_model/stages.h"
+
+/* Loads that differ by less are the same: sums of the same prices in another order. */
+static const double same_load = 1e-12;
+
+static void split_evenly(int64_t layers, const nd_layout *layout, nd_stage_split *out)
+{
+    out->stages = layout->size[ND_AXIS_PP];
+    out->chunks = out->stages * layout->vpp;
+    out->balanced = false;
+    out->base = layers / out->chunks;
+    out->extra = layers % out->chunks;
+    out->first_extra = (out->chunks - out->extra) / 2;
+}
+
+int64_t nd_split_start(const nd_stage_split *split, int64_t chunk)
+{
+    if (split->balanced) {
+        return split->start[chunk];
+    }
+    int64_t extra_before = chunk - split->first_extra;
+    if (extra_before < 0) {
+        extra_before = 0;
+    } else if (extra_before > split->extra) {
+        extra_before = split->extra;
+    }
+    return chunk * split->base + extra_before;
+}
+
+bool nd_stage_split_same(const nd_stage_split *a, const nd_stage_split *b)
+{
+    if (a->stages != b->stages || a->chunks != b->chunks) {
+        return false;
+    }
+    for (int32_t chunk = 0; chunk <= a->chunks; chunk++) {
+        if (nd_split_start(a, chunk) != nd_split_start(b, chunk)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void add_chunk(const nd_cost_context *context, const nd_stage_split *split, int64_t chunk,
+                      int64_t counts[ND_LAYER_KINDS_MAX])
+{
+    int64_t first = nd_split_start(split, chunk);
+    int64_t end = nd_split_start(split, chunk + 1);
+    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
+        counts[kind] += context->layers_before[kind][end] - context->layers_before[kind][first];
+    }
+}
+
+void nd_chunk_layers(const nd_cost_context *context, const nd_stage_split *split, int64_t chunk,
+                     int64_t counts[ND_LAYER_KINDS_MAX])
+{
+    memset(counts, 0, ND_LAYER_KINDS_MAX * sizeof counts[0]);
+    add_chunk(context, split, chunk, counts);
+}
+
+void nd_stage_layers(const nd_cost_context *context, const nd_stage_split *split, int32_t stage,
+                     int64_t counts[ND_LAYER_KINDS_MAX])
+{
+    memset(counts, 0, ND_LAYER_KINDS_MAX * sizeof counts[0]);
+    for (int64_t chunk = stage; chunk < split->chunks; chunk += split->stages) {
+        add_chunk(context, split, chunk, counts);
+    }
+}
+
+int64_t nd_stage_layers_count(const nd_stage_split *split, int32_t stage)
+{
+    int64_t layers = 0;
+    for (int64_t chunk = stage; chunk < split->chunks; chunk += split->stages) {
+        layers += nd_split_start(split, chunk + 1) - nd_split_start(split, chunk);
+    }
+    return layers;
+}
+
+nd_stage_runs nd_stage_runs_of(const nd_stage_split *split)
+{
+    nd_stage_runs runs = {.count = 0};
+    for (int32_t stage = 0; stage < split->stages; stage++) {
+        int32_t layers = (int32_t)nd_stage_layers_count(split, stage);
+        if (runs.count > 0 && runs.runs[runs.count - 1].layers == layers) {
+            runs.runs[runs.count - 1].stages++;
+        } else if (runs.count < ND_STAGE_RUNS_MAX) {
+            runs.runs[runs.count].layers = layers;
+            runs.runs[runs.count++].stages = 1;
+        } else {
+            runs.more = true;
+            break;
+        }
+    }
+    return runs;
+}
+
+/* What a stage takes, and how much of it it may take: seconds of both passes of one micro-batch, and bytes. */
+typedef struct load {
+    double s, bytes;
+} load;
+
+typedef struct division {
+    const nd_cost_context *context;
+    int64_t layers;
+    int32_t stages, vpp;
+    load layer[ND_LAYER_KINDS_MAX]; /* bytes of what does not depend on the stage */
+    double saved_bytes[ND_LAYER_KINDS_MAX];
+    load embedding, head;
+} division;
+
+static double both_passes_s(const nd_part_price *price, double rerun)
+{
+    return nd_part_pass_s(price, ND_PASS_FORWARD) + nd_part_pass_s(price, ND_PASS_BACKWARD) +
+           rerun * nd_part_pass_s(price, ND_PASS_RECOMPUTE);
+}
+
+static division weigh(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices)
+{
+    double bytes = context->stack->weight_bytes + context->stack->grad_bytes; /* of a parameter, before sharding */
+    division d = {
+        .context = context,
+        .layers = context->model->layers,
+        .stages = layout->size[ND_AXIS_PP],
+        .vpp = layout->vpp,
+        .embedding = {both_passes_s(&prices->embedding, 0.0), bytes * prices->params_embedding},
+        .head = {both_passes_s(&prices->head, 0.0), bytes * prices->params_head},
+    };
+    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
+        d.layer[kind].s = both_passes_s(&prices->layer[kind], nd_rerun_frac(layout));
+        d.layer[kind].bytes = bytes * (prices->params_dense[kind] + prices->params_expert[kind]);
+        d.saved_bytes[kind] = prices->saved_bytes[kind];
+    }
+    return d;
+}
+
+/* Micro-batches in flight on a stage of a full pipeline: a layer keeps so many micro-batches' activations. */
+static double in_flight(const division *d, int32_t stage)
+{
+    nd_layout full = nd_layout_single();
+    full.size[ND_AXIS_PP] = d->stages;
+    full.vpp = d->vpp;
+    full.grad_accum = INT32_MAX;
+    return nd_stage_in_flight(&full, stage);
+}
+
+static load layer_load(const division *d, int64_t layer, double micro_batches)
+{
+    int64_t kind = d->context->model->kind_of_layer[layer];
+    return (load){d->layer[kind].s, d->layer[kind].bytes + micro_batches * d->saved_bytes[kind]};
+}
+
+static load ends_load(const division *d, int32_t stage)
+{
+    load ends = {0.0, 0.0};
+    if (stage == 0) {
+        ends = d->embedding;
+    }
+    if (stage == d->stages - 1) {
+        ends.s += d->head.s;
+        ends.bytes += d->head.bytes;
+    }
+    return ends;
+}
+
+/* What a stage has taken so far; its chunks are filled from the last to the first. */
+typedef struct taken {
+    load sum; /* of its layers */
+    int32_t chunks;
+} taken;
+
+/* Whether the stage's budget lets it have one more layer in the chunk in work: of the k-th chunk from the end k / vpp
+ * of the budget may be gone. A chunk's first layer is its right as long as the whole budget lasts.
+ * \param[in,out] next lowered to the budget that would have let it, where it did not */
+static bool takes(const taken *t, load more, load ends, double share, load budget, load *next)
+{
+    double needed_s = (t->sum.s + more.s) / share + ends.s;
+    double needed_bytes = (t->sum.bytes + more.bytes) / share + ends.bytes;
+    if (needed_s > budget.s) {
+        next->s = fmin(next->s, needed_s);
+        return false;
+    }
+    if (needed_bytes > budget.bytes) {
+        next->bytes = fmin(next->bytes, needed_bytes);
+        return false;
+    }
+    return true;
+}
+
+/* Fill chunks from the last layer to the first, each as far as its stage's budget goes, so that what is missing to full
+ * stages is missing at the front, where most micro-batches are in flight. False when layers are left over or a stage
+ * cannot hold what it must. Taking all that one can is never wrong: less of a stage's layers always fits, too.
+ * \param[out] start first layer of each chunk; written even when false
+ * \param[out] next  no budget below this one changes anything */
+static bool fill(const division *d, load budget, int32_t *start, load *next)
+{
+    taken stages[ND_MODEL_LAYERS_MAX];
+    memset(stages, 0, (size_t)d->stages * sizeof stages[0]);
+    int32_t chunks = d->stages * d->vpp;
+    int64_t end = d->layers;
+    *next = (load){INFINITY, INFINITY};
+    start[chunks] = (int32_t)end;
+    for (int32_t chunk = chunks - 1; chunk >= 0; chunk--) {
+        int32_t stage = chunk % d->stages;
+        taken *t = &stages[stage];
+        load ends = ends_load(d, stage);
+        double micro_batches = in_flight(d, stage);
+        double share = (double)(t->chunks + 1) / (double)d->vpp;
+        int64_t first = end;
+        for (; first > chunk; first--) { /* earlier chunks need a layer each */
+            load more = layer_load(d, first - 1, micro_batches);
+            if (!takes(t, more, ends, first == end ? 1.0 : share, budget, next)) {
+                break;
+            }
+            t->sum.s += more.s;
+            t->sum.bytes += more.bytes;
+        }
+        if (first == end) {
+            return false;
+        }
+        t->chunks++;
+        start[chunk] = (int32_t)first;
+        end = first;
+    }
+    return end == 0;
+}
+
+/* The largest loads of any stage. */
+static load largest_load(const division *d, const int32_t *start)
+{
+    load largest = {0.0, 0.0};
+    for (int32_t stage = 0; stage < d->stages; stage++) {
+        load sum = ends_load(d, stage);
+        double micro_batches = in_flight(d, stage);
+        for (int32_t chunk = stage; chunk < d->stages * d->vpp; chunk += d->stages) {
+            for (int32_t layer = start[chunk]; layer < start[chunk + 1]; layer++) {
+                load more = layer_load(d, layer, micro_batches);
+                sum.s += more.s;
+                sum.bytes += more.bytes;
+            }
+        }
+        largest.s = fmax(largest.s, sum.s);
+        largest.bytes = fmax(largest.bytes, sum.bytes);
+    }
+    return largest;
+}
+
+/* Lower one side of a budget as far as it can be kept, by bisection: what can be kept becomes what the filling makes of
+ * it, what cannot the next budget at which the filling differs.
+ * \param[in,out] best the partition that keeps the budget; stays when none keeps a lower one */
+static void tighten(const division *d, load *budget, double *side, int32_t *best)
+{
+    bool bytes = side == &budget->bytes;
+    int32_t start[ND_MODEL_LAYERS_MAX + 1];
+    double impossible = 0.0;
+    double possible = *side;
+    while (possible - impossible > same_load * possible) {
+        load next;
+        *side = impossible + (possible - impossible) / 2.0;
+        if (fill(d, *budget, start, &next)) {
+            load largest = largest_load(d, start);
+            possible = fmin(*side, bytes ? largest.bytes : largest.s);
+            memcpy(best, start, (size_t)(d->stages * d->vpp + 1) * sizeof best[0]);
+        } else {
+            impossible = fmax(*side, (bytes ? next.bytes : next.s) * (1.0 - same_load / 2.0));
+        }
+    }
+    *side = possible * (1.0 + same_load);
+}
+
+void nd_split_stages(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                     nd_stage_split *out)
+{
+    split_evenly(context->model->layers, layout, out);
+    if (layout->split == ND_SPLIT_EVEN || layout->size[ND_AXIS_PP] == 1) {
+        return;
+    }
+    assert(out->chunks <= context->model->layers);
+    division d = weigh(context, layout, prices);
+    for (int32_t chunk = 0; chunk <= out->chunks; chunk++) {
+        out->start[chunk] = (int32_t)nd_split_start(out, chunk);
+    }
+    out->balanced = true;
+    load budget = {largest_load(&d, out->start).s, INFINITY};
+    tighten(&d, &budget, &budget.s, out->start);
+    budget.bytes = largest_load(&d, out->start).bytes;
+    tighten(&d, &budget, &budget.bytes, out->start);
+}
