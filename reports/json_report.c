@@ -1,9 +1,10 @@
 #include "reports/json_report.h"
 
 #include "core/json_writer.h"
+#include "reports/json_report_internal.h"
 #include "reports/terms.h"
 
-static void put_layout(nd_json_writer *json, const nd_layout *layout)
+void nd_json_put_layout(nd_json_writer *json, const nd_layout *layout)
 {
     char text[512];
     (void)nd_layout_format(layout, text, sizeof text);
@@ -28,7 +29,7 @@ static void put_layout(nd_json_writer *json, const nd_layout *layout)
     nd_json_end_object(json);
 }
 
-static void put_memory(nd_json_writer *json, const nd_memory_breakdown *memory)
+void nd_json_put_memory(nd_json_writer *json, const nd_memory_breakdown *memory)
 {
     nd_json_key(json, "memory");
     nd_json_begin_object(json);
@@ -55,7 +56,7 @@ static void put_memory(nd_json_writer *json, const nd_memory_breakdown *memory)
     nd_json_end_object(json);
 }
 
-static void put_time(nd_json_writer *json, const nd_time_breakdown *time)
+void nd_json_put_time(nd_json_writer *json, const nd_time_breakdown *time)
 {
     nd_json_key(json, "time");
     nd_json_begin_object(json);
@@ -69,12 +70,12 @@ static void put_time(nd_json_writer *json, const nd_time_breakdown *time)
     nd_json_end_object(json);
 }
 
-static void put_estimate(nd_json_writer *json, const nd_estimate *estimate)
+void nd_json_put_estimate(nd_json_writer *json, const nd_estimate *estimate)
 {
     nd_json_key(json, "estimate");
     nd_json_begin_object(json);
-    put_memory(json, &estimate->memory);
-    put_time(json, &estimate->time);
+    nd_json_put_memory(json, &estimate->memory);
+    nd_json_put_time(json, &estimate->time);
     nd_json_put_double(json, "tokens_per_s", estimate->tokens_per_s);
     nd_json_put_double(json, "tokens_per_s_per_gpu", estimate->tokens_per_s_per_gpu);
     nd_json_put_double(json, "mfu_frac", estimate->mfu_frac);
@@ -133,7 +134,22 @@ static void put_software(nd_json_writer *json, const nd_report_context *context)
     nd_json_end_object(json);
 }
 
-static void put_head(nd_json_writer *json, const nd_report_context *context, const char *schema)
+/* Members of "cluster". Kinds of node are listed with their parts. */
+static void put_cluster(nd_json_writer *json, const nd_mixed_cluster *mixed, const nd_cluster_spec *cluster)
+{
+    nd_json_put_string(json, "name", mixed != NULL ? mixed->name : cluster->name);
+    nd_json_put_int(json, "gpus", mixed != NULL ? mixed->gpus : cluster->gpus);
+    if (mixed != NULL) {
+        nd_json_put_string(json, "note", mixed->note);
+        return;
+    }
+    nd_json_put_int(json, "nodes", cluster->nodes);
+    nd_json_put_int(json, "gpus_per_node", cluster->gpus_per_node);
+    nd_json_put_string(json, "gpu", cluster->gpu.name);
+    nd_json_put_string(json, "note", cluster->note);
+}
+
+void nd_json_put_head(nd_json_writer *json, const nd_report_context *context, const char *schema)
 {
     const nd_cost_context *cost = context->cost;
     nd_json_put_string(json, "schema", schema);
@@ -146,12 +162,7 @@ static void put_head(nd_json_writer *json, const nd_report_context *context, con
     nd_json_end_object(json);
     nd_json_key(json, "cluster");
     nd_json_begin_object(json);
-    nd_json_put_string(json, "name", cost->cluster->name);
-    nd_json_put_int(json, "gpus", cost->cluster->gpus);
-    nd_json_put_int(json, "nodes", cost->cluster->nodes);
-    nd_json_put_int(json, "gpus_per_node", cost->cluster->gpus_per_node);
-    nd_json_put_string(json, "gpu", cost->cluster->gpu.name);
-    nd_json_put_string(json, "note", cost->cluster->note);
+    put_cluster(json, context->mixed, cost->cluster);
     nd_json_end_object(json);
     put_training(json, cost->train);
     put_software(json, context);
@@ -164,8 +175,8 @@ static void put_plan(nd_json_writer *json, const nd_plan *plan, int32_t rank)
     if (rank > 0) {
         nd_json_put_int(json, "rank", rank);
     }
-    put_layout(json, &plan->layout);
-    put_estimate(json, &plan->estimate);
+    nd_json_put_layout(json, &plan->layout);
+    nd_json_put_estimate(json, &plan->estimate);
     nd_json_key(json, "notes");
     nd_json_begin_array(json);
     char note[256];
@@ -196,7 +207,7 @@ void nd_json_plans(FILE *stream, const nd_report_context *context, const nd_plan
 {
     nd_json_writer json = nd_json_writer_start(stream);
     nd_json_begin_object(&json);
-    put_head(&json, context, "ndplan/suggest/1");
+    nd_json_put_head(&json, context, "ndplan/suggest/1");
     nd_json_key(&json, "plans");
     nd_json_begin_array(&json);
     for (int32_t i = 0; i < list->count; i++) {
@@ -300,11 +311,11 @@ void nd_json_estimate(FILE *stream, const nd_report_context *context, const nd_e
 {
     nd_json_writer json = nd_json_writer_start(stream);
     nd_json_begin_object(&json);
-    put_head(&json, context, "ndplan/estimate/1");
+    nd_json_put_head(&json, context, "ndplan/estimate/1");
     nd_json_put_bool(&json, "legal", true);
-    put_layout(&json, &view->layout);
+    nd_json_put_layout(&json, &view->layout);
     put_stages(&json, &view->split);
-    put_estimate(&json, &view->estimate);
+    nd_json_put_estimate(&json, &view->estimate);
     put_batch(&json, view);
     put_comm(&json, &view->comm);
     put_checkpoints(&json, view);
@@ -316,9 +327,9 @@ void nd_json_illegal(FILE *stream, const nd_report_context *context, const nd_la
 {
     nd_json_writer json = nd_json_writer_start(stream);
     nd_json_begin_object(&json);
-    put_head(&json, context, "ndplan/estimate/1");
+    nd_json_put_head(&json, context, "ndplan/estimate/1");
     nd_json_put_bool(&json, "legal", false);
-    put_layout(&json, layout);
+    nd_json_put_layout(&json, layout);
     nd_json_put_string(&json, "rule", refusal->rule);
     nd_json_put_string(&json, "message", refusal->message);
     nd_json_put_string(&json, "nearest", refusal->nearest);
