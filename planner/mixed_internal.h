@@ -44,24 +44,37 @@ nd_mixed_work nd_mixed_work_of(const nd_mixed_input *input, const nd_layout *lay
 /** Fill line->total and part_of from groups, part and stages. */
 void nd_mixed_line_finish(nd_mixed_line *line);
 
-/** The least that a step of `micro_batches` can take on this line, whatever the division of layers. */
+/** The least that a step of `micro_batches` can take on this line, whatever the division of layers: with T the time of
+ * the slowest stage it takes (micro_batches - 1) T and the sum of all stages, and of each T that sum is least when the
+ * fastest kinds are full. Both are linear in between, so the least is where the k fastest kinds share all layers. */
 double nd_mixed_least_s(const nd_mixed_work *work, const nd_mixed_line *line, double micro_batches);
 
 /** Layers of each stage, contiguous, at least one each, so that the slowest stage is as fast as possible; among those
  * with more layers on the faster kinds.
- * \param[in] most  no stage takes more layers than this; NULL: no limit
+ * \param[in] most    no stage takes more layers than this; NULL: no limit
+ * \param[in] pace_s  no stage may take longer
  * \return false when the limits leave no division */
 bool nd_mixed_divide(const nd_model_spec *model, const nd_mixed_work *work, const nd_mixed_line *line,
-                     const int32_t *most, int32_t layers[ND_MIXED_STAGES_MAX]);
+                     const int32_t *most, double pace_s, int32_t layers[ND_MIXED_STAGES_MAX]);
 
-/** mixed_stages.c: divide the layers over `line`, check every stage's memory against its own GPU, price the step.
+/** mixed_stages.c: how many layers a stage of each part can hold at most, were its micro-batches fewest and without
+ * embedding and head. Models with several kinds of layers are counted in their heaviest. */
+void nd_mixed_room(const nd_mixed_input *input, const nd_layout *layout, const nd_block_prices *prices,
+                   int32_t room[ND_MIXED_PARTS_MAX]);
+
+/** What stragglers of all nodes in use make of a step without any, >= 1.
+ * \param[in] grid  ranks of one stage */
+double nd_mixed_straggling(const nd_mixed_input *input, const nd_mixed_line *line, int64_t grid);
+
+/** Divide the layers over `line`, check every stage's memory against its own GPU, price the step.
  *
+ * \param[in]  room     of nd_mixed_room()
  * \param[in]  limit_s  give up when the step surely takes longer
  * \param[out] unfit    true when memory was the reason to refuse
  * \param[out] out      untouched when false is returned */
 bool nd_mixed_price_line(const nd_mixed_scene *scene, const nd_layout *layout, const nd_block_prices *prices,
-                         const nd_mixed_work *work, const nd_mixed_line *line, double limit_s, bool *unfit,
-                         nd_mixed_option *out);
+                         const nd_mixed_work *work, const int32_t *room, const nd_mixed_line *line, double limit_s,
+                         bool *unfit, nd_mixed_option *out);
 
 /** mixed_space.c: the best pipeline of each order of parts, best order first.
  * \param[out] options  room for ND_MIXED_ORDERS_SHOWN

@@ -27,6 +27,9 @@ typedef struct walk {
     nd_layout layout;
     nd_block_prices prices[ND_MIXED_PARTS_MAX];
     bool priced;
+    nd_mixed_work work;               /* of the current block, without adding up gradients */
+    int32_t room[ND_MIXED_PARTS_MAX]; /* layers that a stage of each part can hold */
+    double shown_s;                   /* step of the last order that will be shown; HUGE_VAL while there are fewer */
     int64_t searched, unfit;
     const char *broken; /* first rule that a whole candidate broke */
 } walk;
@@ -130,6 +133,7 @@ static nd_status prepare(walk *w, nd_error *err)
     memset(&line, 0, sizeof line);
     add_orders(w, &line, 0);
     w->scene.input = w->input;
+    w->shown_s = HUGE_VAL;
     for (int32_t a = 0; a < cluster->parts_count; a++) {
         for (int32_t b = 0; b < cluster->parts_count; b++) {
             if (a != b) {
@@ -153,13 +157,60 @@ static nd_status prepare(walk *w, nd_error *err)
     return ND_OK;
 }
 
-/* Prices of the current block on every part. */
+/* Prices of the current block on every part, and what they come to where gradients are not added up. */
 static void price(walk *w)
 {
-    for (int32_t i = 0; !w->priced && i < w->input->cluster->parts_count; i++) {
+    if (w->priced) {
+        return;
+    }
+    for (int32_t i = 0; i < w->input->cluster->parts_count; i++) {
         nd_price_blocks(w->input->parts[i], &w->layout, &w->prices[i]);
     }
+    nd_layout once = w->layout;
+    once.grad_accum = 1;
+    w->work = nd_mixed_work_of(w->input, &once, w->prices);
     w->priced = true;
+}
+
+/* Slower pipelines of order `o` are of no interest. */
+static double limit_of(const walk *w, int32_t o)
+{
+    return w->best[o].found ? fmin(w->best[o].time.step_s, w->shown_s) : w->shown_s;
+}
+
+/* The ND_MIXED_ORDERS_SHOWN-th best order. */
+static void update_shown(walk *w)
+{
+    double fastest[ND_MIXED_ORDERS_SHOWN];
+    for (int32_t i = 0; i < ND_MIXED_ORDERS_SHOWN; i++) {
+        fastest[i] = HUGE_VAL;
+    }
+    for (int32_t o = 0; o < w->orders_count; o++) {
+        double step_s = w->best[o].found ? w->best[o].time.step_s : HUGE_VAL;
+        for (int32_t i = 0; i < ND_MIXED_ORDERS_SHOWN; i++) {
+            double slower_s = fmax(step_s, fastest[i]);
+            fastest[i] = fmin(step_s, fastest[i]);
+            step_s = slower_s;
+        }
+    }
+    w->shown_s = fastest[ND_MIXED_ORDERS_SHOWN - 1];
+}
+
+/* The least that a step can take, the stragglers of all its nodes included. */
+static double least_s(const walk *w, const nd_mixed_line *line, const nd_mixed_work *work)
+{
+    double micro_batches = (double)w->layout.grad_accum;
+    return nd_mixed_least_s(work, line, micro_batches) *
+           nd_mixed_straggling(w->input, line, nd_layout_ranks(&w->layout) / w->layout.size[ND_AXIS_PP]);
+}
+
+static bool has_room(const walk *w, const nd_mixed_line *line)
+{
+    int64_t room = 0;
+    for (int32_t g = 0; g < line->groups; g++) {
+        room += (int64_t)line->stages[g] * w->room[line->part[g]];
+    }
+    return room >= w->input->parts[0]->model->layers;
 }
 
 /* One complete pipeline of order `o`. */
@@ -168,12 +219,16 @@ static void visit(walk *w, int32_t o, nd_mixed_line *line, const nd_mixed_work *
     const nd_cost_context *any = w->input->parts[0];
     const nd_framework *framework = w->input->framework;
     nd_mixed_option *best = &w->best[o];
-    double limit_s = best->found ? best->time.step_s : HUGE_VAL;
+    double limit_s = limit_of(w, o);
     const char *rule = NULL;
     bool unfit = false;
     w->searched++;
     w->layout.size[ND_AXIS_PP] = line->total;
-    if (nd_mixed_least_s(work, line, (double)w->layout.grad_accum) >= limit_s || !admitted(w, all_keys)) {
+    if (least_s(w, line, work) >= limit_s || !admitted(w, all_keys)) {
+        return;
+    }
+    if (!has_room(w, line)) {
+        w->unfit++;
         return;
     }
     if (!nd_rules_pipeline(any, &w->layout, &rule, NULL) || !nd_rules_data(any, &w->layout, &rule, NULL) ||
@@ -181,7 +236,9 @@ static void visit(walk *w, int32_t o, nd_mixed_line *line, const nd_mixed_work *
         w->broken = w->broken == NULL ? rule : w->broken;
         return;
     }
-    (void)nd_mixed_price_line(&w->scene, &w->layout, w->prices, work, line, limit_s, &unfit, best);
+    if (nd_mixed_price_line(&w->scene, &w->layout, w->prices, work, w->room, line, limit_s, &unfit, best)) {
+        update_shown(w);
+    }
     w->unfit += unfit;
 }
 
@@ -251,14 +308,29 @@ static bool hopeless(const walk *w, int32_t o, int64_t grid, const nd_mixed_work
     return w->best[o].found && nd_mixed_least_s(work, &line, (double)w->layout.grad_accum) >= w->best[o].time.step_s;
 }
 
+static bool all_hopeless(const walk *w, int64_t grid)
+{
+    for (int32_t o = 0; o < w->orders_count; o++) {
+        if (!hopeless(w, o, grid, &w->work)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void walk_orders(walk *w, int64_t grid)
 {
-    price(w);
     nd_mixed_work work = nd_mixed_work_of(w->input, &w->layout, w->prices);
+    bool has_rooms = false;
     for (int32_t o = 0; o < w->orders_count; o++) {
-        if (!hopeless(w, o, grid, &work)) {
-            walk_stages(w, o, grid, &work);
+        if (hopeless(w, o, grid, &work)) {
+            continue;
         }
+        if (!has_rooms) {
+            nd_mixed_room(w->input, &w->layout, w->prices, w->room);
+            has_rooms = true;
+        }
+        walk_stages(w, o, grid, &work);
     }
 }
 
@@ -285,6 +357,10 @@ static void walk_data(walk *w)
             continue;
         }
         w->layout.grad_accum = batch / (ranks * w->layout.micro_batch);
+        price(w);
+        if (all_hopeless(w, inner * ranks)) {
+            continue;
+        }
         for (int32_t s = 0; s <= d; s++) {
             int64_t shard = w->divisors[s];
             if (ranks % shard == 0 && inner * shard % w->layout.ep == 0) {

@@ -5,9 +5,9 @@
 #include "cost_model/stage_work.h"
 #include "planner/mixed_internal.h"
 
-/* Halvings of the pace: a part in 10^9 of the step, far below what the model knows. */
-enum { PACE_HALVINGS = 44 };
-static const double pace_slack = 1.0 + 1e-9;
+/* The pace is found to this part of itself, far below what the model knows. */
+static const double pace_precision = 1e-7;
+static const double pace_slack = 1.0 + 1e-9; /* the same sum in another order may differ in its last digits */
 
 nd_mixed_work nd_mixed_work_of(const nd_mixed_input *input, const nd_layout *layout, const nd_block_prices *prices)
 {
@@ -43,16 +43,24 @@ void nd_mixed_line_finish(nd_mixed_line *line)
 
 double nd_mixed_least_s(const nd_mixed_work *work, const nd_mixed_line *line, double micro_batches)
 {
-    double models_per_s = 0.0;
-    double fastest_s = work->all_layers_s[line->part[0]];
+    int32_t fastest[ND_MIXED_PARTS_MAX]; /* groups, fastest kind first */
     for (int32_t g = 0; g < line->groups; g++) {
+        int32_t slot = g;
         double all_s = work->all_layers_s[line->part[g]];
-        models_per_s += (double)line->stages[g] / all_s;
-        fastest_s = fmin(fastest_s, all_s);
+        for (; slot > 0 && all_s < work->all_layers_s[line->part[fastest[slot - 1]]]; slot--) {
+            fastest[slot] = fastest[slot - 1];
+        }
+        fastest[slot] = g;
     }
-    /* the slowest stage works all micro-batches, and waits for the others once */
-    double pace_s = 1.0 / models_per_s;
-    return (micro_batches - 1.0) * pace_s + fmax(pace_s, fastest_s);
+    double models_per_s = 0.0;
+    double stages = 0.0;
+    double least_s = HUGE_VAL;
+    for (int32_t i = 0; i < line->groups; i++) {
+        models_per_s += (double)line->stages[fastest[i]] / work->all_layers_s[line->part[fastest[i]]];
+        stages += (double)line->stages[fastest[i]];
+        least_s = fmin(least_s, (micro_batches - 1.0 + stages) / models_per_s);
+    }
+    return least_s;
 }
 
 typedef struct filling {
@@ -157,33 +165,37 @@ static void even_out(const filling *f, double pace_s, int32_t layers[ND_MIXED_ST
     }
 }
 
+/* With all layers spread without remainder no stage is slower than this. */
+static double least_pace_s(const nd_mixed_work *work, const nd_mixed_line *line)
+{
+    double models_per_s = 0.0;
+    for (int32_t g = 0; g < line->groups; g++) {
+        models_per_s += (double)line->stages[g] / work->all_layers_s[line->part[g]];
+    }
+    return 1.0 / models_per_s;
+}
+
 bool nd_mixed_divide(const nd_model_spec *model, const nd_mixed_work *work, const nd_mixed_line *line,
-                     const int32_t *most, int32_t layers[ND_MIXED_STAGES_MAX])
+                     const int32_t *most, double pace_s, int32_t layers[ND_MIXED_STAGES_MAX])
 {
     filling f = {model, work, line, most, true};
     int32_t other[ND_MIXED_STAGES_MAX];
-    double low_s = 0.0;
-    double high_s = 0.0;
-    if (line->total > model->layers) {
-        return false;
-    }
-    for (int32_t g = 0; g < line->groups; g++) {
-        int32_t part = line->part[g];
-        high_s = fmax(high_s, work->all_layers_s[part] + work->embedding_s[part] + work->head_s[part]);
-    }
-    if (!fill(&f, high_s, layers)) {
-        return false;
-    }
-    for (int i = 0; i < PACE_HALVINGS; i++) {
-        double middle_s = (low_s + high_s) / 2.0;
-        bool enough = fill(&f, middle_s, layers);
-        low_s = enough ? low_s : middle_s;
-        high_s = enough ? middle_s : high_s;
-    }
     double sum_s = 0.0;
     double other_sum_s = 0.0;
-    bool filled = fill(&f, high_s, layers);
-    double pace_s = slowest_s(&f, layers, &sum_s);
+    if (line->total > model->layers || !fill(&f, pace_s, layers)) {
+        return false;
+    }
+    double low_s = least_pace_s(work, line);
+    double high_s = slowest_s(&f, layers, &sum_s);
+    while (high_s - low_s > pace_precision * high_s) {
+        double middle_s = (low_s + high_s) / 2.0;
+        if (fill(&f, middle_s, other)) {
+            memcpy(layers, other, (size_t)line->total * sizeof layers[0]);
+            high_s = fmin(middle_s, slowest_s(&f, layers, &sum_s));
+        } else {
+            low_s = middle_s;
+        }
+    }
     f.from_the_end = false;
     if (fill(&f, high_s, other)) {
         (void)slowest_s(&f, other, &other_sum_s);
@@ -191,6 +203,6 @@ bool nd_mixed_divide(const nd_model_spec *model, const nd_mixed_work *work, cons
             memcpy(layers, other, (size_t)line->total * sizeof layers[0]);
         }
     }
-    even_out(&f, pace_s, layers);
-    return filled;
+    even_out(&f, high_s, layers);
+    return true;
 }

@@ -57,18 +57,17 @@ static double least_step_s(const candidate *c)
     return ((double)c->layout->grad_accum - 1.0) * c->stage_s[c->busiest] + c->sum_s;
 }
 
-static bool stage_fits(const candidate *c, int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX],
-                       nd_memory_breakdown *memory)
+static bool stage_fits(const candidate *c, int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX])
 {
-    nd_estimate_stage_memory(part_of(c, stage), c->layout, prices_of(c, stage), stage, counts, memory);
-    return memory->peak_bytes <= memory->capacity_bytes;
+    nd_memory_breakdown memory;
+    nd_estimate_stage_memory(part_of(c, stage), c->layout, prices_of(c, stage), stage, counts, &memory);
+    return memory.peak_bytes <= memory.capacity_bytes;
 }
 
 static bool all_fit(const candidate *c)
 {
     for (int32_t s = 0; s < c->line->total; s++) {
-        nd_memory_breakdown memory;
-        if (!stage_fits(c, s, c->counts[s], &memory)) {
+        if (!stage_fits(c, s, c->counts[s])) {
             return false;
         }
     }
@@ -88,41 +87,119 @@ static int64_t heaviest_kind(const nd_model_spec *model, const nd_block_prices *
     return heaviest;
 }
 
-/* How many layers fit on each stage, counted in the heaviest kind; false when a stage cannot hold one. */
+/* How many layers of the heaviest kind fit on a stage. */
+static int32_t layers_that_fit(const nd_cost_context *part, const nd_layout *layout, const nd_block_prices *prices,
+                               int32_t stage)
+{
+    int64_t kind = heaviest_kind(part->model, prices);
+    int64_t fits = 0;
+    int64_t fails = part->model->layers + 1;
+    while (fits + 1 < fails) {
+        int64_t counts[ND_LAYER_KINDS_MAX] = {0};
+        int64_t middle = (fits + fails) / 2;
+        nd_memory_breakdown memory;
+        counts[kind] = middle;
+        nd_estimate_stage_memory(part, layout, prices, stage, counts, &memory);
+        if (memory.peak_bytes <= memory.capacity_bytes) {
+            fits = middle;
+        } else {
+            fails = middle;
+        }
+    }
+    return (int32_t)fits;
+}
+
+void nd_mixed_room(const nd_mixed_input *input, const nd_layout *layout, const nd_block_prices *prices,
+                   int32_t room[ND_MIXED_PARTS_MAX])
+{
+    nd_layout least = *layout;
+    least.size[ND_AXIS_PP] = 3; /* its middle stage has no end */
+    least.grad_accum = 1;       /* and then one micro-batch in flight */
+    for (int32_t i = 0; i < input->cluster->parts_count; i++) {
+        room[i] = layers_that_fit(input->parts[i], &least, &prices[i], 1);
+    }
+}
+
+static int32_t stage_room(const candidate *c, int32_t stage)
+{
+    return layers_that_fit(part_of(c, stage), c->layout, prices_of(c, stage), stage);
+}
+
+/* The stages of a group without those that hold the embedding or the head, when there are others. */
+static void inner_stages(const candidate *c, int32_t first, int32_t end, int32_t *from, int32_t *to)
+{
+    *from = first + (first == 0 && end - first > 1);
+    *to = end - 1 - (end == c->line->total && end - 1 > *from);
+}
+
+/* Of equal stages the earlier one has more micro-batches in flight and fits no more layers, so the last of a group
+ * bounds the others; the stage with the head has one in flight. Cheap, and refuses most of what does not fit. */
+static bool has_room(const candidate *c, const int32_t *room)
+{
+    int64_t layers = 0;
+    int32_t first = 0;
+    for (int32_t g = 0; g < c->line->groups; g++) {
+        int32_t end = first + c->line->stages[g];
+        int32_t from = 0;
+        int32_t to = 0;
+        inner_stages(c, first, end, &from, &to);
+        bool head_apart = to < end - 1;
+        layers += (int64_t)(end - first - head_apart) * stage_room(c, to) + (head_apart ? room[c->line->part[g]] : 0);
+        first = end;
+    }
+    return layers >= c->scene->input->parts[0]->model->layers;
+}
+
+/* How many layers fit on each stage; false when they are too few. Where the ends of a run of stages agree, so does what
+ * is between. */
 static bool limit_layers(const candidate *c, int32_t most[ND_MIXED_STAGES_MAX])
 {
-    const nd_model_spec *model = c->scene->input->parts[0]->model;
-    int64_t room = 0;
-    for (int32_t s = 0; s < c->line->total; s++) {
-        int64_t kind = heaviest_kind(model, prices_of(c, s));
-        int64_t fits = 0;
-        int64_t fails = model->layers + 1;
-        while (fits + 1 < fails) {
-            int64_t counts[ND_LAYER_KINDS_MAX] = {0};
-            int64_t middle = (fits + fails) / 2;
-            nd_memory_breakdown memory;
-            counts[kind] = middle;
-            if (stage_fits(c, s, counts, &memory)) {
-                fits = middle;
-            } else {
-                fails = middle;
+    int64_t layers = 0;
+    int32_t first = 0;
+    for (int32_t g = 0; g < c->line->groups; g++) {
+        int32_t end = first + c->line->stages[g];
+        int32_t from = 0;
+        int32_t to = 0;
+        inner_stages(c, first, end, &from, &to);
+        most[from] = stage_room(c, from);
+        most[to] = stage_room(c, to);
+        for (int32_t s = first; s < end; s++) {
+            bool known = s == from || s == to;
+            bool between = s > from && s < to && most[from] == most[to];
+            most[s] = known ? most[s] : between ? most[from] : stage_room(c, s);
+            if (most[s] == 0) {
+                return false;
             }
+            layers += most[s];
         }
-        if (fits == 0) {
-            return false;
-        }
-        most[s] = (int32_t)fits;
-        room += fits;
+        first = end;
     }
-    return room >= model->layers;
+    return layers >= c->scene->input->parts[0]->model->layers;
+}
+
+/* No stage of a pipeline that takes less than `limit_s` takes longer than this: the step is at least (m - 1) of it and
+ * the sum of all stages, which is no less than the model on the fastest kind. */
+static double longest_stage_s(const candidate *c, const nd_mixed_work *work, double limit_s)
+{
+    double micro_batches = (double)c->layout->grad_accum;
+    double fastest_s = work->all_layers_s[c->line->part[0]];
+    double slowest_s = 0.0;
+    for (int32_t g = 0; g < c->line->groups; g++) {
+        int32_t part = c->line->part[g];
+        fastest_s = fmin(fastest_s, work->all_layers_s[part]);
+        slowest_s = fmax(slowest_s, work->all_layers_s[part] + work->embedding_s[part] + work->head_s[part]);
+    }
+    double longest_s = fmin(slowest_s, limit_s / micro_batches);
+    return micro_batches > 1.0 ? fmin(longest_s, (limit_s - fastest_s) / (micro_batches - 1.0)) : longest_s;
 }
 
 /* The fastest division, or the fastest of those that fit. */
-static bool divide(candidate *c, const nd_mixed_work *work, double limit_s, bool *unfit)
+static bool divide(candidate *c, const nd_mixed_work *work, const int32_t *room, double limit_s, bool *unfit)
 {
     const nd_model_spec *model = c->scene->input->parts[0]->model;
     int32_t most[ND_MIXED_STAGES_MAX];
-    if (!nd_mixed_divide(model, work, c->line, NULL, c->layers)) {
+    double longest_s = longest_stage_s(c, work, limit_s);
+    if (!nd_mixed_divide(model, work, c->line, NULL, longest_s, c->layers)) {
         return false;
     }
     count_layers(c, work);
@@ -133,7 +210,8 @@ static bool divide(candidate *c, const nd_mixed_work *work, double limit_s, bool
         return true;
     }
     *unfit = true;
-    if (!limit_layers(c, most) || !nd_mixed_divide(model, work, c->line, most, c->layers)) {
+    if (!has_room(c, room) || !limit_layers(c, most) ||
+        !nd_mixed_divide(model, work, c->line, most, longest_s, c->layers)) {
         return false;
     }
     count_layers(c, work);
@@ -194,29 +272,28 @@ static nd_time_breakdown step_of(const candidate *c, int32_t s, double waits_s)
     return time;
 }
 
-static int64_t nodes_in_use(const candidate *c, int64_t grid)
+double nd_mixed_straggling(const nd_mixed_input *input, const nd_mixed_line *line, int64_t grid)
 {
     int64_t nodes = 0;
-    for (int32_t g = 0; g < c->line->groups; g++) {
-        int64_t per_node = c->scene->input->parts[c->line->part[g]]->cluster->gpus_per_node;
-        nodes += (grid * c->line->stages[g] + per_node - 1) / per_node;
+    double frac = 0.0;
+    for (int32_t g = 0; g < line->groups; g++) {
+        const nd_cost_context *part = input->parts[line->part[g]];
+        int64_t per_node = part->cluster->gpus_per_node;
+        nodes += (grid * line->stages[g] + per_node - 1) / per_node;
+        frac = fmax(frac, part->calibration->straggler_frac);
     }
-    return nodes;
+    return 1.0 + frac * log2((double)nodes);
 }
 
 /* Stragglers of one kind's nodes were counted; all nodes in use wait for each other. */
 static void recount_stragglers(const candidate *c, int64_t grid, nd_time_breakdown *time)
 {
-    double frac = 0.0;
-    for (int32_t g = 0; g < c->line->groups; g++) {
-        frac = fmax(frac, c->scene->input->parts[c->line->part[g]]->calibration->straggler_frac);
-    }
     double others_s = time->step_s - time->straggler_s;
-    double straggler_s = others_s * frac * log2((double)nodes_in_use(c, grid));
-    double ratio = (others_s + straggler_s) / time->step_s;
-    time->other_s += straggler_s - time->straggler_s;
-    time->straggler_s = straggler_s;
-    time->step_s *= ratio;
+    double step_s = others_s * nd_mixed_straggling(c->scene->input, c->line, grid);
+    double ratio = step_s / time->step_s;
+    time->other_s += step_s - time->step_s;
+    time->straggler_s += step_s - time->step_s;
+    time->step_s = step_s;
     time->step_low_s *= ratio;
     time->step_high_s *= ratio;
 }
@@ -281,15 +358,15 @@ static double mfu_of(const nd_mixed_input *input, const nd_mixed_option *option)
 }
 
 bool nd_mixed_price_line(const nd_mixed_scene *scene, const nd_layout *layout, const nd_block_prices *prices,
-                         const nd_mixed_work *work, const nd_mixed_line *line, double limit_s, bool *unfit,
-                         nd_mixed_option *out)
+                         const nd_mixed_work *work, const int32_t *room, const nd_mixed_line *line, double limit_s,
+                         bool *unfit, nd_mixed_option *out)
 {
     candidate c = {.scene = scene, .layout = layout, .prices = prices, .line = line};
     *unfit = false;
-    if (!divide(&c, work, limit_s, unfit)) {
+    int64_t grid = nd_layout_ranks(layout) / line->total;
+    if (!divide(&c, work, room, limit_s / nd_mixed_straggling(scene->input, line, grid), unfit)) {
         return false;
     }
-    int64_t grid = nd_layout_ranks(layout) / line->total;
     nd_time_breakdown time = longest_step(&c);
     recount_stragglers(&c, grid, &time);
     if (time.step_s >= limit_s) {
