@@ -132,49 +132,49 @@ static void inner_stages(const candidate *c, int32_t first, int32_t end, int32_t
     *to = end - 1 - (end == c->line->total && end - 1 > *from);
 }
 
-/* Of equal stages the earlier one has more micro-batches in flight and fits no more layers, so the last of a group
- * bounds the others; the stage with the head has one in flight. Cheap, and refuses most of what does not fit. */
-static bool has_room(const candidate *c, const int32_t *room)
+/* Layers of the heaviest kind that fit on `stage`, at most `guess`. */
+static int32_t fit_downwards(const candidate *c, int32_t stage, int32_t guess)
 {
-    int64_t layers = 0;
-    int32_t first = 0;
-    for (int32_t g = 0; g < c->line->groups; g++) {
-        int32_t end = first + c->line->stages[g];
-        int32_t from = 0;
-        int32_t to = 0;
-        inner_stages(c, first, end, &from, &to);
-        bool head_apart = to < end - 1;
-        layers += (int64_t)(end - first - head_apart) * stage_room(c, to) + (head_apart ? room[c->line->part[g]] : 0);
-        first = end;
+    int64_t kind = heaviest_kind(part_of(c, stage)->model, prices_of(c, stage));
+    int64_t counts[ND_LAYER_KINDS_MAX] = {0};
+    for (counts[kind] = guess; counts[kind] > 0 && !stage_fits(c, stage, counts); counts[kind]--) {
     }
-    return layers >= c->scene->input->parts[0]->model->layers;
+    return (int32_t)counts[kind];
 }
 
-/* How many layers fit on each stage; false when they are too few. Where the ends of a run of stages agree, so does what
- * is between. */
-static bool limit_layers(const candidate *c, int32_t most[ND_MIXED_STAGES_MAX])
+/* How many layers fit on each stage; false when they are too few. Of equal stages the earlier one has more
+ * micro-batches in flight and fits no more layers, so what the last of a group holds bounds the others: most of what
+ * does not fit is refused after a look at one stage of each group. The stage with the head has one micro-batch in
+ * flight. */
+static bool limit_layers(const candidate *c, const int32_t *room, int32_t most[ND_MIXED_STAGES_MAX])
 {
-    int64_t layers = 0;
+    int64_t needed = c->scene->input->parts[0]->model->layers;
+    int64_t bound = 0;
     int32_t first = 0;
     for (int32_t g = 0; g < c->line->groups; g++) {
         int32_t end = first + c->line->stages[g];
         int32_t from = 0;
         int32_t to = 0;
         inner_stages(c, first, end, &from, &to);
-        most[from] = stage_room(c, from);
         most[to] = stage_room(c, to);
         for (int32_t s = first; s < end; s++) {
-            bool known = s == from || s == to;
-            bool between = s > from && s < to && most[from] == most[to];
-            most[s] = known ? most[s] : between ? most[from] : stage_room(c, s);
-            if (most[s] == 0) {
-                return false;
-            }
-            layers += most[s];
+            most[s] = s > to ? room[c->line->part[g]] : most[to];
+            bound += most[s];
         }
         first = end;
     }
-    return layers >= c->scene->input->parts[0]->model->layers;
+    for (int32_t s = c->line->total - 1; s >= 0 && bound >= needed; s--) {
+        bool same_group = s + 1 < c->line->total && c->line->part_of[s + 1] == c->line->part_of[s];
+        bool before_head = s + 2 == c->line->total;
+        int32_t guess = same_group && !before_head && most[s + 1] < most[s] ? most[s + 1] : most[s];
+        int32_t fits = guess > 0 ? fit_downwards(c, s, guess) : 0;
+        bound += fits - most[s];
+        most[s] = fits;
+        if (fits == 0) {
+            return false;
+        }
+    }
+    return bound >= needed;
 }
 
 /* No stage of a pipeline that takes less than `limit_s` takes longer than this: the step is at least (m - 1) of it and
@@ -210,8 +210,7 @@ static bool divide(candidate *c, const nd_mixed_work *work, const int32_t *room,
         return true;
     }
     *unfit = true;
-    if (!has_room(c, room) || !limit_layers(c, most) ||
-        !nd_mixed_divide(model, work, c->line, most, longest_s, c->layers)) {
+    if (!limit_layers(c, room, most) || !nd_mixed_divide(model, work, c->line, most, longest_s, c->layers)) {
         return false;
     }
     count_layers(c, work);
