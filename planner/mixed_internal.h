@@ -76,6 +76,9 @@ bool nd_mixed_price_line(const nd_mixed_scene *scene, const nd_layout *layout, c
                          const nd_mixed_work *work, const int32_t *room, const nd_mixed_line *line, double limit_s,
                          bool *unfit, nd_mixed_option *out);
 
+/** mixed_pins.c: whether the pins and limits of `keys` (bit 1u << nd_layout_key) admit the layout. */
+bool nd_mixed_admits(const nd_search_options *options, const nd_layout *layout, uint32_t keys);
+
 /** mixed_space.c: the best pipeline of each order of parts, best order first.
  * \param[out] options  room for ND_MIXED_ORDERS_SHOWN
  * \return how many were written; 0: none fits, *why says why */

@@ -34,71 +34,10 @@ typedef struct walk {
     const char *broken; /* first rule that a whole candidate broke */
 } walk;
 
-/* The value of one key as a number; modes by their enumerators. */
-static int64_t key_value(const nd_layout *layout, nd_layout_key key)
-{
-    switch (key) {
-    case ND_LAYOUT_KEY_PP:
-        return layout->size[ND_AXIS_PP];
-    case ND_LAYOUT_KEY_DP_REPLICATE:
-        return layout->size[ND_AXIS_DP_REPLICATE];
-    case ND_LAYOUT_KEY_DP_SHARD:
-        return layout->size[ND_AXIS_DP_SHARD];
-    case ND_LAYOUT_KEY_CP:
-        return layout->size[ND_AXIS_CP];
-    case ND_LAYOUT_KEY_TP:
-        return layout->size[ND_AXIS_TP];
-    case ND_LAYOUT_KEY_EP:
-        return layout->ep;
-    case ND_LAYOUT_KEY_VPP:
-        return layout->vpp;
-    case ND_LAYOUT_KEY_SP:
-        return layout->sequence_parallel;
-    case ND_LAYOUT_KEY_CP_METHOD:
-        return (int64_t)layout->cp_method;
-    case ND_LAYOUT_KEY_SCHEDULE:
-        return (int64_t)layout->schedule;
-    case ND_LAYOUT_KEY_SPLIT:
-        return (int64_t)layout->split;
-    case ND_LAYOUT_KEY_MICRO_BATCH:
-        return layout->micro_batch;
-    case ND_LAYOUT_KEY_GRAD_ACCUM:
-        return layout->grad_accum;
-    case ND_LAYOUT_KEY_SHARDING:
-        return (int64_t)layout->sharding;
-    case ND_LAYOUT_KEY_RECOMPUTE:
-        return (int64_t)layout->recompute * 4096 + layout->recompute_every;
-    case ND_LAYOUT_KEY_OFFLOAD:
-        return (int64_t)layout->offload;
-    case ND_LAYOUT_KEY_COUNT:
-        break;
-    }
-    return 0;
-}
-
 static const uint32_t block_keys = 1u << ND_LAYOUT_KEY_TP | 1u << ND_LAYOUT_KEY_CP | 1u << ND_LAYOUT_KEY_EP |
                                    1u << ND_LAYOUT_KEY_SP | 1u << ND_LAYOUT_KEY_CP_METHOD |
                                    1u << ND_LAYOUT_KEY_MICRO_BATCH | 1u << ND_LAYOUT_KEY_RECOMPUTE;
 static const uint32_t all_keys = (1u << ND_LAYOUT_KEY_COUNT) - 1u;
-
-/* Whether pins and limits of `keys` admit the layout. */
-static bool admitted(const walk *w, uint32_t keys)
-{
-    const nd_search_options *options = w->options;
-    if (w->layout.size[ND_AXIS_CP] == 1) {
-        keys &= ~(1u << ND_LAYOUT_KEY_CP_METHOD); /* means nothing */
-    }
-    for (int key = 0; key < ND_LAYOUT_KEY_COUNT; key++) {
-        uint32_t bit = keys & 1u << key;
-        int64_t value = key_value(&w->layout, (nd_layout_key)key);
-        bool off_pin = (options->pinned & bit) != 0 && value != key_value(&options->pin, (nd_layout_key)key);
-        bool above = (options->limited & bit) != 0 && value > key_value(&options->max, (nd_layout_key)key);
-        if (off_pin || above) {
-            return false;
-        }
-    }
-    return true;
-}
 
 static void add_orders(walk *w, nd_mixed_line *line, uint32_t used)
 {
@@ -224,7 +163,7 @@ static void visit(walk *w, int32_t o, nd_mixed_line *line, const nd_mixed_work *
     bool unfit = false;
     w->searched++;
     w->layout.size[ND_AXIS_PP] = line->total;
-    if (least_s(w, line, work) >= limit_s || !admitted(w, all_keys)) {
+    if (least_s(w, line, work) >= limit_s || !nd_mixed_admits(w->options, &w->layout, all_keys)) {
         return;
     }
     if (!has_room(w, line)) {
@@ -388,7 +327,8 @@ static void walk_memory_modes(walk *w)
             w->layout.recompute = pinned ? w->options->pin.recompute : recomputes[r].mode;
             w->layout.recompute_every = pinned ? w->options->pin.recompute_every : recomputes[r].every;
             w->priced = false;
-            if (admitted(w, block_keys) && nd_rules_memory_modes(w->input->parts[0], &w->layout, NULL, NULL)) {
+            if (nd_mixed_admits(w->options, &w->layout, block_keys) &&
+                nd_rules_memory_modes(w->input->parts[0], &w->layout, NULL, NULL)) {
                 walk_data(w);
             }
         }

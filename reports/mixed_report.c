@@ -93,66 +93,79 @@ static void group_layers_text(const nd_mixed_option *option, char *text, size_t 
     }
 }
 
-/* "16 H100 alone 135,000; all as ...": what the other ways reach, fastest first. */
-static void print_others(FILE *stream, const nd_report_context *context, const nd_mixed_plan *plan,
-                         const int32_t order[ND_MIXED_OPTIONS_MAX])
+/* The fastest option of one way, or NULL. */
+static const nd_mixed_option *fastest_of(const nd_mixed_plan *plan, nd_mixed_way way)
 {
+    const nd_mixed_option *fastest = NULL;
+    for (int32_t i = 0; i < plan->count; i++) {
+        const nd_mixed_option *option = &plan->options[i];
+        if (option->way == way && option->found && (fastest == NULL || option->time.step_s < fastest->time.step_s)) {
+            fastest = option;
+        }
+    }
+    return fastest;
+}
+
+/* What each other way reaches, and by how much the best is ahead of it. */
+static void print_others(FILE *stream, const nd_report_context *context, const nd_mixed_plan *plan)
+{
+    const nd_mixed_option *best = &plan->options[plan->best];
     char text[768];
     size_t used = 0;
     text[0] = '\0';
-    for (int32_t i = 1; i < plan->count && used + 1 < sizeof text; i++) {
-        const nd_mixed_option *option = &plan->options[order[i]];
+    for (int way = 0; way < ND_MIXED_WAY_COUNT && used + 1 < sizeof text; way++) {
+        const nd_mixed_option *option = fastest_of(plan, (nd_mixed_way)way);
         char label[ND_MIXED_LABEL_MAX];
-        if (!option->found) {
+        if (option == NULL || way == (int)best->way) {
             continue;
         }
         nd_mixed_label(context->mixed, option, label);
-        (void)snprintf(text + used, sizeof text - used, "%s%s %s", used > 0 ? "; " : "", label,
+        (void)snprintf(text + used, sizeof text - used, "%s%s %% than %s (%s)", used > 0 ? ", " : "",
+                       nd_format_percent(best->tokens_per_s / option->tokens_per_s - 1.0).text, label,
                        nd_format_number(option->tokens_per_s).text);
         used = strlen(text);
     }
     if (used > 0) {
-        nd_report_paragraph(stream, &context->style, 2, 2, "The others, in tokens/s: %s.", text);
+        nd_report_paragraph(stream, &context->style, 2, 2, "Faster by %s.", text);
     }
 }
 
-/* Why the best is the best, from figures of the plan. */
-static void print_reason(FILE *stream, const nd_report_context *context, const nd_mixed_plan *plan)
+/* "1 of h100 with 19 layers (116 ms a micro-batch), 2 of a100 with 13 layers (...)" */
+static void stages_text(const nd_mixed_cluster *cluster, const nd_mixed_option *option, char *text, size_t bytes)
 {
-    const nd_mixed_option *best = &plan->options[plan->best];
-    const nd_mixed_option *slowest = &plan->options[context->mixed->parts_count];
-    char text[512];
     size_t used = 0;
-    switch (best->way) {
-    case ND_MIXED_ALONE:
-        nd_report_paragraph(stream, &context->style, 2, 2,
-                            "The other %s GPUs add less than they slow these down: with the pace of the slowest kind%s "
-                            "all %s reach %s.",
-                            nd_format_count(best->idle_gpus).text,
-                            plan->options[plan->count - 1].found ? " or with stages by kind" : "",
-                            nd_format_count(context->mixed->gpus).text,
-                            slowest->found ? nd_format_number(slowest->tokens_per_s).text : "nothing that fits");
-        return;
-    case ND_MIXED_SLOWEST:
-        nd_report_paragraph(stream, &context->style, 2, 2,
-                            "%s GPUs at the pace of the slowest kind do more than any part alone, and placing stages "
-                            "by kind costs more in pipeline waits than it gains in speed.",
-                            nd_format_count(best->gpus).text);
-        return;
-    case ND_MIXED_STAGES:
-    case ND_MIXED_WAY_COUNT:
-        break;
-    }
     text[0] = '\0';
-    for (int32_t g = 0; g < best->groups_count && used + 1 < sizeof text; g++) {
-        const nd_mixed_group *group = &best->groups[g];
-        (void)snprintf(text + used, sizeof text - used, "%s%d of %s with %lld layers (%s a micro-batch)",
-                       g > 0 ? ", " : "", (int)group->stages, gpu_of(context->mixed, group), (long long)group->layers,
+    for (int32_t g = 0; g < option->groups_count && used + 1 < bytes; g++) {
+        const nd_mixed_group *group = &option->groups[g];
+        (void)snprintf(text + used, bytes - used, "%s%d of %s with %lld layers (%s a micro-batch)", g > 0 ? ", " : "",
+                       (int)group->stages, gpu_of(cluster, group), (long long)group->layers,
                        nd_format_seconds(group->slowest_stage_s).text);
         used = strlen(text);
     }
-    nd_report_paragraph(stream, &context->style, 2, 2, "Each kind works at its own pace: %s stages: %s.",
-                        nd_format_count(best->layout.size[ND_AXIS_PP]).text, text);
+}
+
+/* Why the best is the best. */
+static void print_reason(FILE *stream, const nd_report_context *context, const nd_mixed_plan *plan)
+{
+    const nd_mixed_option *best = &plan->options[plan->best];
+    const nd_mixed_option *stages = fastest_of(plan, ND_MIXED_STAGES);
+    char text[512];
+    if (best->way == ND_MIXED_STAGES) {
+        stages_text(context->mixed, best, text, sizeof text);
+        nd_report_paragraph(stream, &context->style, 2, 2, "Each kind works at its own pace: %s stages, %s.",
+                            nd_format_count(best->layout.size[ND_AXIS_PP]).text, text);
+        return;
+    }
+    if (best->way == ND_MIXED_ALONE) {
+        nd_report_paragraph(stream, &context->style, 2, 2,
+                            "The other %s GPUs would add less than waiting for them costs.",
+                            nd_format_count(best->idle_gpus).text);
+    }
+    if (stages != NULL) {
+        nd_report_paragraph(stream, &context->style, 2, 2,
+                            "With stages by kind the busiest stage would wait %s %% of the step for the others.",
+                            nd_format_percent(stages->time.bubble_s / stages->time.step_s).text);
+    }
 }
 
 static void print_best(FILE *stream, const nd_report_context *context, const nd_mixed_plan *plan,
@@ -170,7 +183,7 @@ static void print_best(FILE *stream, const nd_report_context *context, const nd_
         return;
     }
     print_reason(stream, context, plan);
-    print_others(stream, context, plan, order);
+    print_others(stream, context, plan);
     const nd_mixed_option *second = plan->count > 1 ? &plan->options[order[1]] : NULL;
     if (second != NULL && second->found && second->time.step_low_s < best->time.step_s) {
         nd_report_paragraph(stream, &context->style, 2, 2,
