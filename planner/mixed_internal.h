@@ -12,6 +12,7 @@ enum { ND_MIXED_ORDERS_MAX = 60 }; /* of 2, 3 and 4 out of 4 parts: 12 + 24 + 24
 typedef struct nd_mixed_work {
     double layer_s[ND_MIXED_PARTS_MAX][ND_LAYER_KINDS_MAX];
     double all_layers_s[ND_MIXED_PARTS_MAX];
+    double least_layers_s[ND_MIXED_PARTS_MAX]; /* for bounds: were every layer kind as fast as the one it is best at */
     double embedding_s[ND_MIXED_PARTS_MAX], head_s[ND_MIXED_PARTS_MAX];
 } nd_mixed_work;
 
@@ -41,12 +42,16 @@ void nd_mixed_slowest_constants(const nd_mixed_input *input, nd_cluster_spec *cl
  * \param[in] prices  of each part, for `layout` */
 nd_mixed_work nd_mixed_work_of(const nd_mixed_input *input, const nd_layout *layout, const nd_block_prices *prices);
 
+/** Fill all_layers_s and least_layers_s from layer_s. */
+void nd_mixed_work_finish(const nd_model_spec *model, int32_t parts, nd_mixed_work *work);
+
 /** Fill line->total and part_of from groups, part and stages. */
 void nd_mixed_line_finish(nd_mixed_line *line);
 
 /** The least that a step of `micro_batches` can take on this line, whatever the division of layers: with T the time of
  * the slowest stage it takes (micro_batches - 1) T and the sum of all stages, and of each T that sum is least when the
- * fastest kinds are full. Both are linear in between, so the least is where the k fastest kinds share all layers. */
+ * fastest kinds are full. Both are linear in between, so the least is where the k fastest kinds share all layers. Where
+ * kinds of GPU differ in which layers suit them, each is taken at its best. */
 double nd_mixed_least_s(const nd_mixed_work *work, const nd_mixed_line *line, double micro_batches);
 
 /** Layers of each stage, contiguous, at least one each, so that the slowest stage is as fast as possible; among those

@@ -9,6 +9,21 @@
 static const double pace_precision = 1e-7;
 static const double pace_slack = 1.0 + 1e-9; /* the same sum in another order may differ in its last digits */
 
+/* Layers that take w on the first part take at least a w on part i, with a the least ratio of any kind of layer: a
+ * bound with all layers at that ratio holds for every division. */
+void nd_mixed_work_finish(const nd_model_spec *model, int32_t parts, nd_mixed_work *work)
+{
+    for (int32_t i = 0; i < parts; i++) {
+        double ratio = HUGE_VAL;
+        work->all_layers_s[i] = 0.0;
+        for (int64_t kind = 0; kind < model->layer_kinds_count; kind++) {
+            work->all_layers_s[i] += (double)model->layer_kinds[kind].layers * work->layer_s[i][kind];
+            ratio = fmin(ratio, work->layer_s[i][kind] / work->layer_s[0][kind]);
+        }
+        work->least_layers_s[i] = ratio * work->all_layers_s[0];
+    }
+}
+
 nd_mixed_work nd_mixed_work_of(const nd_mixed_input *input, const nd_layout *layout, const nd_block_prices *prices)
 {
     nd_mixed_work work;
@@ -25,9 +40,9 @@ nd_mixed_work nd_mixed_work_of(const nd_mixed_input *input, const nd_layout *lay
             counts[kind] = 1;
             one = nd_stage_work_of(part, layout, &prices[i], counts, false, false);
             work.layer_s[i][kind] = nd_stage_work_s(&one);
-            work.all_layers_s[i] += (double)part->model->layer_kinds[kind].layers * work.layer_s[i][kind];
         }
     }
+    nd_mixed_work_finish(input->parts[0]->model, input->cluster->parts_count, &work);
     return work;
 }
 
@@ -46,8 +61,8 @@ double nd_mixed_least_s(const nd_mixed_work *work, const nd_mixed_line *line, do
     int32_t fastest[ND_MIXED_PARTS_MAX]; /* groups, fastest kind first */
     for (int32_t g = 0; g < line->groups; g++) {
         int32_t slot = g;
-        double all_s = work->all_layers_s[line->part[g]];
-        for (; slot > 0 && all_s < work->all_layers_s[line->part[fastest[slot - 1]]]; slot--) {
+        double all_s = work->least_layers_s[line->part[g]];
+        for (; slot > 0 && all_s < work->least_layers_s[line->part[fastest[slot - 1]]]; slot--) {
             fastest[slot] = fastest[slot - 1];
         }
         fastest[slot] = g;
@@ -56,7 +71,7 @@ double nd_mixed_least_s(const nd_mixed_work *work, const nd_mixed_line *line, do
     double stages = 0.0;
     double least_s = HUGE_VAL;
     for (int32_t i = 0; i < line->groups; i++) {
-        models_per_s += (double)line->stages[fastest[i]] / work->all_layers_s[line->part[fastest[i]]];
+        models_per_s += (double)line->stages[fastest[i]] / work->least_layers_s[line->part[fastest[i]]];
         stages += (double)line->stages[fastest[i]];
         least_s = fmin(least_s, (micro_batches - 1.0 + stages) / models_per_s);
     }
@@ -170,7 +185,7 @@ static double least_pace_s(const nd_mixed_work *work, const nd_mixed_line *line)
 {
     double models_per_s = 0.0;
     for (int32_t g = 0; g < line->groups; g++) {
-        models_per_s += (double)line->stages[g] / work->all_layers_s[line->part[g]];
+        models_per_s += (double)line->stages[g] / work->least_layers_s[line->part[g]];
     }
     return 1.0 / models_per_s;
 }

@@ -182,11 +182,11 @@ static bool limit_layers(const candidate *c, const int32_t *room, int32_t most[N
 static double longest_stage_s(const candidate *c, const nd_mixed_work *work, double limit_s)
 {
     double micro_batches = (double)c->layout->grad_accum;
-    double fastest_s = work->all_layers_s[c->line->part[0]];
+    double fastest_s = work->least_layers_s[c->line->part[0]];
     double slowest_s = 0.0;
     for (int32_t g = 0; g < c->line->groups; g++) {
         int32_t part = c->line->part[g];
-        fastest_s = fmin(fastest_s, work->all_layers_s[part]);
+        fastest_s = fmin(fastest_s, work->least_layers_s[part]);
         slowest_s = fmax(slowest_s, work->all_layers_s[part] + work->embedding_s[part] + work->head_s[part]);
     }
     double longest_s = fmin(slowest_s, limit_s / micro_batches);
