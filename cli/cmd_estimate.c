@@ -5,10 +5,12 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/layout_input.h"
+#include "cli/output_file.h"
 #include "planner/constraints.h"
 #include "reports/csv_report.h"
 #include "reports/estimate_report.h"
 #include "reports/json_report.h"
+#include "reports/trace.h"
 
 static const nd_option_id estimate_options[] = {
     ND_OPTION_MODEL,
@@ -26,6 +28,7 @@ static const nd_option_id estimate_options[] = {
     ND_OPTION_STACK,
     ND_OPTION_CALIBRATION,
     ND_OPTION_ANCHOR,
+    ND_OPTION_TRACE,
     ND_OPTION_JSON,
     ND_OPTION_CSV,
     ND_OPTION_QUIET,
@@ -44,9 +47,21 @@ static const nd_command_syntax estimate_syntax = {
     .notes = "Keys of a layout: dp_replicate dp_shard cp tp pp ep vpp (degrees; 1 when left out), micro_batch,\n"
              "grad_accum, sharding=none|zero1|zero2|zero3, recompute=none|selective|full|every:K, sp=on|off,\n"
              "cp_method=ring|allgather|ulysses, schedule=1f1b|interleaved|zero_bubble,\n"
-             "offload=none|optimizer|params|activations.\n"
+             "split=even|balanced, offload=none|optimizer|params|activations.\n"
              "Exit status: 0 fits or borderline, 1 illegal or does not fit, 2 usage or input error.",
 };
+
+static nd_status write_trace(const char *path, const nd_cost_context *cost, const nd_layout *layout, nd_error *err)
+{
+    nd_output_file file;
+    nd_error inner;
+    if (nd_output_open(path, &file, &inner) != ND_OK) {
+        return nd_fail(err, ND_EIO, "--trace: %.900s", inner.message);
+    }
+    nd_status status = nd_trace_step(file.stream, cost, layout, &inner);
+    status = nd_output_close(&file, status, &inner);
+    return status == ND_OK ? ND_OK : nd_fail(err, status, "--trace: %.900s", inner.message);
+}
 
 static nd_status print_legal(const nd_report_context *context, const nd_estimate_view *view, nd_report_format format,
                              nd_error *err)
@@ -118,6 +133,10 @@ static nd_status run_estimate(const nd_options *options, int *exit_status, nd_er
         print_illegal(&context, &layout, &refusal, format);
         *exit_status = ND_EXIT_NO;
         return ND_OK;
+    }
+    const char *trace = options->value[ND_OPTION_TRACE];
+    if (trace != NULL) {
+        ND_TRY(write_trace(trace, &inputs.cost, &layout, err));
     }
     nd_estimate_view view;
     nd_estimate_view_build(&inputs.cost, inputs.framework, &layout, &view);

@@ -46,6 +46,7 @@ static const option_row option_table[ND_OPTION_COUNT] = {
     [ND_OPTION_MAX_MEDIAN_ERROR] = {"--max-median-error", 0, "PERCENT",
                                     "exit 1 when the mean of source medians is larger"},
     [ND_OPTION_PLOT] = {"--plot", 0, "FILE.svg", "draw predicted against measured step times"},
+    [ND_OPTION_TRACE] = {"--trace", 0, "FILE.json", "write a timeline of the step for ui.perfetto.dev"},
     [ND_OPTION_JSON] = {"--json", 0, NULL, "one JSON object in base units"},
     [ND_OPTION_CSV] = {"--csv", 0, NULL, "comma-separated values in base units"},
     [ND_OPTION_VERBOSE] = {"--verbose", 'v', NULL, "every rule that refused a layout"},
@@ -55,7 +56,6 @@ static const option_row option_table[ND_OPTION_COUNT] = {
     [ND_OPTION_PARETO] = {"--pareto", 0, NULL, NULL},
     [ND_OPTION_DIAGRAM] = {"--diagram", 0, "FILE", NULL},
     [ND_OPTION_HTML] = {"--html", 0, "FILE", NULL},
-    [ND_OPTION_TRACE] = {"--trace", 0, "FILE", NULL},
 };
 
 const char *nd_option_name(nd_option_id id)

@@ -45,6 +45,7 @@ typedef enum nd_option_id {
     ND_OPTION_ANCHORED,
     ND_OPTION_MAX_MEDIAN_ERROR,
     ND_OPTION_PLOT,
+    ND_OPTION_TRACE,
     ND_OPTION_JSON,
     ND_OPTION_CSV,
     ND_OPTION_VERBOSE,
@@ -54,7 +55,6 @@ typedef enum nd_option_id {
     ND_OPTION_PARETO,
     ND_OPTION_DIAGRAM,
     ND_OPTION_HTML,
-    ND_OPTION_TRACE,
     ND_OPTION_COUNT
 } nd_option_id;
 

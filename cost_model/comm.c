@@ -6,6 +6,7 @@
 #include "cost_model/data_parallel.h"
 #include "cost_model/estimate.h"
 #include "cost_model/stages.h"
+#include "cost_model/time.h"
 
 typedef struct table {
     const nd_cost_context *context;
@@ -250,6 +251,11 @@ void nd_estimate_comm(const nd_cost_context *context, const nd_layout *layout, n
     nd_price_blocks(context, layout, &prices);
     nd_stage_split split;
     nd_split_stages(context, layout, &prices, &split);
+    if (split.balanced) { /* the last stage has as much less as the head weighs */
+        nd_pipeline pipeline;
+        nd_price_pipeline_split(context, layout, &prices, &split, &pipeline);
+        stage = pipeline.busiest_stage;
+    }
     nd_stage_layers(context, &split, stage, counts);
     add_model_parts(&t, &prices, stage, counts);
     add_data_parallel(&t, &prices, stage, counts);

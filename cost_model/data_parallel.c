@@ -129,6 +129,21 @@ static double replica_passes(const nd_cost_context *context, double reductions)
     return context->stack->fsdp ? 1.0 : reductions;
 }
 
+static const nd_dp_pass no_pass = {0.0, 0.0};
+
+/* `times` units of traffic of which a cover hides as much as it is long. */
+static nd_dp_pass pass_of(double times, double traffic_s, double cover_s)
+{
+    double hidden_s = fmin(traffic_s, cover_s);
+    return (nd_dp_pass){times * (traffic_s - hidden_s), times * hidden_s};
+}
+
+static void add_pass(nd_dp_pass *sum, nd_dp_pass more)
+{
+    sum->exposed_s += more.exposed_s;
+    sum->hidden_s += more.hidden_s;
+}
+
 /* Layer by layer: the next unit is gathered while this one computes, the last one's gradient is reduced meanwhile. */
 static void add_fsdp_layer(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                            const pressure *p, int64_t kind, double layers, nd_dp_cost *cost)
@@ -153,6 +168,12 @@ static void add_fsdp_layer(const nd_cost_context *context, const nd_layout *layo
                     reductions * fmin(back_traffic, backward);
     double total = forwards * gather + plain * back_gather + reductions * back_traffic;
     cost->exposed_s += layers * (total - hidden);
+    nd_dp_pass gathers = pass_of(layers, gather, forward);
+    nd_dp_pass reduces = pass_of(layers, back_traffic, backward);
+    add_pass(&cost->first_forward, gathers);
+    add_pass(&cost->forward, reshards ? gathers : no_pass);
+    add_pass(&cost->backward, reductions > 1.0 ? reduces : pass_of(layers, back_gather, backward));
+    add_pass(&cost->last_backward, reduces);
     add_hidden(p, &unit, forwards + (reshards ? micro_batches : 0.0), reductions, layers * hidden, cost);
 }
 
@@ -177,8 +198,13 @@ static void add_fsdp_ends(const nd_cost_context *context, const nd_layout *layou
     nd_dp_unit unit =
         nd_dp_price(context, layout, dense, expert, lora ? prices->params_lora[kind] : dense, lora ? 0.0 : expert);
     unit.replicate_s /= replica_passes(context, reductions);
-    cost->exposed_s += gathers * (unit.gather_s + unit.expert_gather_s) +
-                       reductions * (unit.reduce_s + unit.expert_reduce_s + unit.replicate_s);
+    double gather = unit.gather_s + unit.expert_gather_s;
+    double reduce = unit.reduce_s + unit.expert_reduce_s + unit.replicate_s;
+    cost->exposed_s += gathers * gather + reductions * reduce;
+    add_pass(&cost->first_forward, pass_of(1.0, gather, 0.0));
+    add_pass(&cost->forward, gathers > 1.0 ? pass_of(1.0, gather, 0.0) : no_pass);
+    add_pass(&cost->backward, reductions > 1.0 ? pass_of(1.0, reduce, 0.0) : no_pass);
+    add_pass(&cost->last_backward, pass_of(1.0, reduce, 0.0));
 }
 
 /* Whole gradients once a step (ZeRO-2 sums into shards every micro-batch), behind the last backward pass and the next
@@ -206,12 +232,13 @@ static void add_whole(const nd_cost_context *context, const nd_layout *layout, c
     double reductions = layout->sharding == ND_SHARDING_ZERO2 ? (double)layout->grad_accum : 1.0;
     double reduce = unit.reduce_s + unit.expert_reduce_s + unit.replicate_s / reductions;
     double gather = gathers_weights ? unit.gather_s + unit.expert_gather_s : 0.0;
-    double hidden = 0.0;
-    if (context->stack->overlaps_dp) {
-        double cover = hideable_frac / (double)layout->vpp;
-        hidden = reductions * fmin(reduce, cover * backward) + fmin(gather, cover * forward);
-    }
+    double cover = context->stack->overlaps_dp ? hideable_frac / (double)layout->vpp : 0.0;
+    double hidden = reductions * fmin(reduce, cover * backward) + fmin(gather, cover * forward);
     cost->exposed_s += reductions * reduce + gather - hidden;
+    nd_dp_pass reduces = pass_of(1.0, reduce, cover * backward);
+    add_pass(&cost->first_forward, pass_of(1.0, gather, cover * forward));
+    add_pass(&cost->backward, reductions > 1.0 ? reduces : no_pass);
+    add_pass(&cost->last_backward, reduces);
     unit.replicate_s /= reductions;
     add_hidden(p, &unit, gathers_weights ? 1.0 : 0.0, reductions, hidden, cost);
 }
@@ -224,7 +251,7 @@ bool nd_dp_by_layer(const nd_cost_context *context, const nd_layout *layout)
 nd_dp_cost nd_dp_cost_of_stage(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                                int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX])
 {
-    nd_dp_cost cost = {0.0, 0.0, 0.0};
+    nd_dp_cost cost = {.exposed_s = 0.0};
     nd_group_kind widest = layout->sharding == ND_SHARDING_NONE ? ND_GROUP_GRAD : ND_GROUP_SHARD;
     if (nd_mesh_group(layout, widest).ranks <= 1 && layout->size[ND_AXIS_DP_REPLICATE] <= 1) {
         return cost;

@@ -8,11 +8,19 @@
 
 ND_BEGIN_DECLS
 
+/** Traffic of one pass of one micro-batch over the stage: what the pass waits for, and what runs beside it. */
+typedef struct nd_dp_pass {
+    double exposed_s, hidden_s;
+} nd_dp_pass;
+
 /** Seconds of one step and one rank. */
 typedef struct nd_dp_cost {
     double exposed_s;
     double hidden_s;
     double pressure_s; /* hidden_s weighted by how hard it presses on the kernels: network rate / NVLink rate */
+    /* the same by micro-batch: first and last may gather and reduce for all; exposed_s and hidden_s are
+     * first_forward + (m - 1) (forward + backward) + last_backward of m micro-batches */
+    nd_dp_pass first_forward, forward, backward, last_backward;
 } nd_dp_cost;
 
 /** One layer kind's collectives in one micro-batch (FSDP) or the whole stage's in one step (otherwise). */

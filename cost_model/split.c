@@ -203,7 +203,7 @@ static bool fill(const division *d, load budget, int32_t *start, load *next)
     memset(stages, 0, (size_t)d->stages * sizeof stages[0]);
     int32_t chunks = d->stages * d->vpp;
     int64_t end = d->layers;
-    *next = (load){INFINITY, INFINITY};
+    *next = (load){(double)INFINITY, (double)INFINITY};
     start[chunks] = (int32_t)end;
     for (int32_t chunk = chunks - 1; chunk >= 0; chunk--) {
         int32_t stage = chunk % d->stages;
@@ -273,6 +273,29 @@ static void tighten(const division *d, load *budget, double *side, int32_t *best
     *side = possible * (1.0 + same_load);
 }
 
+/* Chunks of one stage as equal as its layers allow, where that keeps the budget: stages that meet in a round of
+ * interleaved chunks wait for the longest. The embedding makes the first chunk longer, the head the last. */
+static void even_out(const division *d, load budget, int32_t *start)
+{
+    int32_t counts[ND_MODEL_LAYERS_MAX] = {0};
+    int32_t even[ND_MODEL_LAYERS_MAX + 1];
+    int32_t chunks = d->stages * d->vpp;
+    for (int32_t chunk = 0; chunk < chunks; chunk++) {
+        counts[chunk % d->stages] += start[chunk + 1] - start[chunk];
+    }
+    even[0] = 0;
+    for (int32_t chunk = 0; chunk < chunks; chunk++) {
+        int32_t stage = chunk % d->stages;
+        int32_t rounding = stage == 0 ? 0 : d->vpp - 1; /* up: extra layers in the earlier chunks */
+        int32_t before = (counts[stage] * (chunk / d->stages) + rounding) / d->vpp;
+        even[chunk + 1] = even[chunk] + (counts[stage] * (chunk / d->stages + 1) + rounding) / d->vpp - before;
+    }
+    load largest = largest_load(d, even);
+    if (largest.s <= budget.s && largest.bytes <= budget.bytes) {
+        memcpy(start, even, (size_t)(chunks + 1) * sizeof start[0]);
+    }
+}
+
 void nd_split_stages(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                      nd_stage_split *out)
 {
@@ -286,8 +309,11 @@ void nd_split_stages(const nd_cost_context *context, const nd_layout *layout, co
         out->start[chunk] = (int32_t)nd_split_start(out, chunk);
     }
     out->balanced = true;
-    load budget = {largest_load(&d, out->start).s, INFINITY};
+    load budget = {largest_load(&d, out->start).s, (double)INFINITY};
     tighten(&d, &budget, &budget.s, out->start);
     budget.bytes = largest_load(&d, out->start).bytes;
     tighten(&d, &budget, &budget.bytes, out->start);
+    if (d.vpp > 1) {
+        even_out(&d, budget, out->start);
+    }
 }

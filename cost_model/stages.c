@@ -99,11 +99,11 @@ int32_t nd_stage_candidates(const nd_cost_context *context, const nd_stage_split
                             int32_t stages[ND_STAGE_CANDIDATES_MAX])
 {
     int32_t pp = split->stages;
-    int32_t count = 0;
     if (split->balanced && pp > 1) {
         return unlike_stages(context, split, stages);
     }
     if (context->model->layer_kinds_count == 1) {
+        int32_t count = 0;
         int64_t extra = context->model->layers % pp;
         int32_t with_extra_layer = extra == 0 ? 0 : (int32_t)((pp - extra) / 2);
         const int32_t picks[] = {0, 1, with_extra_layer, pp - 1};

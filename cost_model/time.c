@@ -56,8 +56,8 @@ static void optimizer_time(const nd_cost_context *context, const nd_layout *layo
 
 /* Weights of offloaded layers come over PCIe for both passes of every micro-batch; checkpoints go and come once. What
  * compute cannot cover stays visible. */
-static double offload_exposed_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                                const nd_pipeline *p)
+double nd_offload_exposed_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                            const nd_pipeline *p)
 {
     const nd_cluster_spec *cluster = context->cluster;
     double link = host_link_bytes_per_s(cluster);
@@ -148,7 +148,7 @@ void nd_estimate_time_piped(const nd_cost_context *context, const nd_layout *lay
     out->contention_s = context->calibration->contention_frac * (dp.pressure_s + out->hidden_comm_s);
     out->hidden_comm_s += dp.hidden_s;
     optimizer_time(context, layout, prices, pipeline, out);
-    out->offload_s += offload_exposed_s(context, layout, prices, pipeline);
+    out->offload_s += nd_offload_exposed_s(context, layout, prices, pipeline);
     double launches_s = launch_bound_s(context, layout, pipeline);
     out->host_s = context->stack->host_s + launches_s;
 

@@ -33,6 +33,10 @@ void nd_price_pipeline_split(const nd_cost_context *context, const nd_layout *la
 void nd_estimate_time_piped(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                             const nd_pipeline *pipeline, nd_time_breakdown *out);
 
+/** Seconds of one step in which the busiest stage waits for offloaded weights or activations (of time->offload_s). */
+double nd_offload_exposed_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                            const nd_pipeline *pipeline);
+
 /** nd_price_pipeline + nd_estimate_time_piped. */
 void nd_estimate_time(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                       nd_time_breakdown *out);

@@ -211,7 +211,7 @@ static bool step_down(nd_mixed_line *line, const int64_t *most)
 static void walk_stages(walk *w, int32_t o, int64_t grid, const nd_mixed_work *work)
 {
     nd_mixed_line line = w->orders[o];
-    int64_t most[ND_MIXED_PARTS_MAX];
+    int64_t most[ND_MIXED_PARTS_MAX] = {0};
     int64_t shallowest = 0;
     int64_t deepest = w->input->parts[0]->model->layers;
     deepest = deepest < ND_MIXED_STAGES_MAX ? deepest : ND_MIXED_STAGES_MAX;

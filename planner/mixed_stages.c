@@ -197,7 +197,7 @@ static double longest_stage_s(const candidate *c, const nd_mixed_work *work, dou
 static bool divide(candidate *c, const nd_mixed_work *work, const int32_t *room, double limit_s, bool *unfit)
 {
     const nd_model_spec *model = c->scene->input->parts[0]->model;
-    int32_t most[ND_MIXED_STAGES_MAX];
+    int32_t most[ND_MIXED_STAGES_MAX] = {0};
     double longest_s = longest_stage_s(c, work, limit_s);
     if (!nd_mixed_divide(model, work, c->line, NULL, longest_s, c->layers)) {
         return false;
@@ -281,7 +281,7 @@ double nd_mixed_straggling(const nd_mixed_input *input, const nd_mixed_line *lin
         nodes += (grid * line->stages[g] + per_node - 1) / per_node;
         frac = fmax(frac, part->calibration->straggler_frac);
     }
-    return 1.0 + frac * log2((double)nodes);
+    return 1.0 + frac * log2(fmax(1.0, (double)nodes));
 }
 
 /* Stragglers of one kind's nodes were counted; all nodes in use wait for each other. */

@@ -1,5 +1,6 @@
 #include "reports/estimate_report.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/units.h"
@@ -161,6 +162,27 @@ static nd_status print_time(FILE *stream, const nd_report_context *context, cons
     return ND_OK;
 }
 
+/* The pipeline pass by pass, beside the closed form that the table shows. */
+static void print_simulation(FILE *stream, const nd_report_context *context, const nd_estimate_view *view)
+{
+    const nd_simulation *simulation = &view->simulation;
+    double closed_s = view->estimate.time.step_s;
+    if (view->layout.size[ND_AXIS_PP] == 1) {
+        return;
+    }
+    if (!view->is_simulated) {
+        nd_report_paragraph(stream, &context->style, 2, 2, "Not simulated pass by pass: %s.", view->why_not.message);
+        return;
+    }
+    double difference = simulation->step_s / closed_s - 1.0;
+    nd_report_paragraph(stream, &context->style, 2, 2,
+                        "Pass by pass: simulated step %s (closed form %s, %s%s %%); stage %d waits least, %s.",
+                        nd_format_seconds(simulation->step_s).text, nd_format_seconds(closed_s).text,
+                        difference < 0.0 ? "-" : "+", nd_format_percent(fabs(difference)).text,
+                        (int)simulation->busiest_stage,
+                        nd_format_seconds(simulation->bubble_s[simulation->busiest_stage]).text);
+}
+
 static void print_batch(FILE *stream, const nd_report_context *context, const nd_estimate_view *view)
 {
     const nd_layout *layout = &view->layout;
@@ -265,6 +287,7 @@ nd_status nd_report_estimate(FILE *stream, const nd_report_context *context, con
     ND_TRY(print_phases(stream, context, &view->estimate.memory, err));
     print_host(stream, context, &view->estimate.memory);
     ND_TRY(print_time(stream, context, &view->estimate.time, err));
+    print_simulation(stream, context, view);
     ND_TRY(nd_report_comm(stream, context, &view->comm, err));
     print_batch(stream, context, view);
     ND_TRY(print_checkpoints(stream, context, view, err));

@@ -2,6 +2,7 @@
 #ifndef ND_REPORTS_ESTIMATE_VIEW_H
 #define ND_REPORTS_ESTIMATE_VIEW_H
 
+#include "cost_model/simulate.h"
 #include "cost_model/split.h"
 #include "planner/constraints.h"
 #include "reports/report.h"
@@ -26,6 +27,9 @@ typedef struct nd_estimate_view {
     nd_layout layout;
     nd_estimate estimate;
     nd_stage_split split;
+    bool is_simulated; /* else why_not says why not */
+    nd_simulation simulation;
+    nd_error why_not;
     nd_comm_breakdown comm;
     nd_checkpoint_row checkpoints[ND_CHECKPOINT_ROWS]; /* none, selective, full */
     int64_t effective_batch_seqs;

@@ -246,6 +246,23 @@ static void put_stages(nd_json_writer *json, const nd_stage_split *split)
     nd_json_end_array(json);
 }
 
+/* null where there are too many passes to simulate. */
+static void put_simulation(nd_json_writer *json, const nd_estimate_view *view)
+{
+    nd_json_key(json, "simulated_step_s");
+    if (view->is_simulated) {
+        nd_json_double(json, view->simulation.step_s);
+    } else {
+        nd_json_null(json);
+    }
+    nd_json_key(json, "stage_bubble_s");
+    nd_json_begin_array(json);
+    for (int32_t stage = 0; view->is_simulated && stage < view->simulation.stages; stage++) {
+        nd_json_double(json, view->simulation.bubble_s[stage]);
+    }
+    nd_json_end_array(json);
+}
+
 static void put_comm(nd_json_writer *json, const nd_comm_breakdown *comm)
 {
     nd_json_key(json, "communication");
@@ -316,6 +333,7 @@ void nd_json_estimate(FILE *stream, const nd_report_context *context, const nd_e
     nd_json_put_layout(&json, &view->layout);
     put_stages(&json, &view->split);
     nd_json_put_estimate(&json, &view->estimate);
+    put_simulation(&json, view);
     put_batch(&json, view);
     put_comm(&json, &view->comm);
     put_checkpoints(&json, view);

@@ -149,8 +149,8 @@ static void print_reason(FILE *stream, const nd_report_context *context, const n
 {
     const nd_mixed_option *best = &plan->options[plan->best];
     const nd_mixed_option *stages = fastest_of(plan, ND_MIXED_STAGES);
-    char text[512];
     if (best->way == ND_MIXED_STAGES) {
+        char text[512];
         stages_text(context->mixed, best, text, sizeof text);
         nd_report_paragraph(stream, &context->style, 2, 2, "Each kind works at its own pace: %s stages, %s.",
                             nd_format_count(best->layout.size[ND_AXIS_PP]).text, text);
@@ -308,8 +308,8 @@ static void print_missing(FILE *stream, const nd_report_context *context, const 
 {
     for (int32_t i = 0; i < plan->count; i++) {
         const nd_mixed_option *option = &plan->options[i];
-        char label[ND_MIXED_LABEL_MAX];
         if (!option->found) {
+            char label[ND_MIXED_LABEL_MAX];
             nd_mixed_label(context->mixed, option, label);
             nd_report_paragraph(stream, &context->style, 0, 2, "Not possible: %s: %s.", label, option->why_not);
         }

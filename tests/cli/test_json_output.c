@@ -184,6 +184,32 @@ static void test_estimate_agrees_with_the_plan_that_suggest_printed(void)
     nd_json_free(doc);
 }
 
+static void test_a_pipeline_says_what_its_stages_hold(void)
+{
+    int status = -1;
+    int64_t layers = 0;
+    nd_error err;
+    nd_json_doc *doc = run("estimate --model gemma-2-9b --cluster 1x8xh100 --seq-len 4096 --json --layout "
+                           "pp=4,vpp=2,tp=2,grad_accum=16,split=balanced",
+                           &status);
+    nd_json root = nd_json_root(doc);
+    CU_ASSERT_EQUAL(status, 0);
+    CU_ASSERT_STRING_EQUAL(text(member(root, "layout"), "split"), "balanced");
+    CU_ASSERT_EQUAL(nd_json_size(member(root, "stage_layers")), 4);
+    CU_ASSERT_EQUAL(nd_json_size(member(root, "stage_bubble_s")), 4);
+    CU_ASSERT_EQUAL(nd_json_size(member(root, "chunk_layers")), 8);
+    for (size_t i = 0; i < 8; i++) {
+        int64_t chunk = 0;
+        ND_ASSERT_OK(nd_json_as_int(nd_json_at(member(root, "chunk_layers"), i), "chunk_layers", 1, 42, &chunk, &err));
+        layers += chunk;
+    }
+    CU_ASSERT_EQUAL(layers, 42);
+    double closed_s = number(member(member(root, "estimate"), "time"), "step_s");
+    double simulated_s = number(root, "simulated_step_s");
+    CU_ASSERT_TRUE(simulated_s > 0.7 * closed_s && simulated_s < 1.3 * closed_s);
+    nd_json_free(doc);
+}
+
 static void test_an_illegal_layout_is_a_document_too(void)
 {
     int status = -1;
@@ -253,6 +279,7 @@ int main(void)
         ND_TEST(test_the_same_question_has_the_same_answer),
         ND_TEST(test_a_pinned_layout_is_in_the_list),
         ND_TEST(test_estimate_agrees_with_the_plan_that_suggest_printed),
+        ND_TEST(test_a_pipeline_says_what_its_stages_hold),
         ND_TEST(test_an_illegal_layout_is_a_document_too),
         ND_TEST(test_nothing_fits_is_a_document_with_reasons),
         ND_TEST(test_every_list_is_a_document_with_items),

@@ -96,6 +96,23 @@ static void test_recompute_repeats_tensor_parallel_collectives(void)
     CU_ASSERT_TRUE(after->calls_per_step > before->calls_per_step);
 }
 
+/* The lines are those of the stage that sets the pace, and of a balanced pipeline that is not the one with the head. */
+static void test_lines_of_a_balanced_pipeline_are_of_the_busiest_stage(void)
+{
+    static fixture gemma;
+    fixture_make(&gemma, "gemma-2-9b", "4x8xh100", "ndplan", 4096, 64);
+    nd_comm_breakdown comm;
+    nd_layout layout = fixture_layout(&gemma, "pp=4,tp=4,sp=on,dp_shard=2,sharding=zero1,split=balanced");
+    nd_estimate estimate;
+    double exposed = 0.0;
+    nd_estimate_comm(&gemma.context, &layout, &comm);
+    nd_estimate_layout(&gemma.context, &layout, &estimate);
+    for (int32_t i = 0; i < comm.count; i++) {
+        exposed += comm.lines[i].exposed_s;
+    }
+    ND_ASSERT_REL(exposed, estimate.time.exposed_comm_s, 1e-9);
+}
+
 int main(void)
 {
     static const nd_test_case cases[] = {
@@ -105,6 +122,7 @@ int main(void)
         ND_TEST(test_every_axis_of_the_seeds_layout_communicates),
         ND_TEST(test_exposed_lines_add_up_to_the_step_time),
         ND_TEST(test_recompute_repeats_tensor_parallel_collectives),
+        ND_TEST(test_lines_of_a_balanced_pipeline_are_of_the_busiest_stage),
         {NULL, NULL},
     };
     return nd_test_main("cost_model/comm", cases);

@@ -72,7 +72,7 @@ static double best_pace_s(const fixture *f, const nd_layout *layout, const nd_bl
         split->start[chunk] = layers;
         return pace_s(f, layout, prices, split);
     }
-    double best = INFINITY;
+    double best = (double)INFINITY;
     int32_t first = chunk == 0 ? 0 : split->start[chunk - 1] + 1;
     int32_t last = chunk == 0 ? 0 : layers - (split->chunks - chunk);
     for (int32_t start = first; start <= last; start++) {

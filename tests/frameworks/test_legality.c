@@ -98,7 +98,7 @@ static void test_every_row_of_the_study_gets_its_verdict_and_rule(void)
         rows++;
     }
     (void)fclose(file);
-    CU_ASSERT_EQUAL(rows, 39);
+    CU_ASSERT_EQUAL(rows, 40);
 }
 
 int main(void)

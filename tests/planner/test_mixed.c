@@ -366,9 +366,9 @@ static double brute_force(const nd_model_spec *model, const nd_mixed_work *work,
             return best_s;
         }
         best_s = pace_of(model, work, line, layers, &sum_s);
-        for (double micro_batches = 1.0; micro_batches < 100.0; micro_batches *= 3.0) {
-            CU_ASSERT_TRUE(nd_mixed_least_s(work, line, micro_batches) <=
-                           ((micro_batches - 1.0) * best_s + sum_s) * (1.0 + 1e-12));
+        for (int32_t micro_batches = 1; micro_batches < 100; micro_batches *= 3) {
+            double step_s = ((double)micro_batches - 1.0) * best_s + sum_s;
+            CU_ASSERT_TRUE(nd_mixed_least_s(work, line, (double)micro_batches) <= step_s * (1.0 + 1e-12));
         }
         return best_s;
     }
