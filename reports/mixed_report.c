@@ -233,11 +233,11 @@ static nd_status print_table(FILE *stream, const nd_report_context *context, con
         {"#", NULL, ND_ALIGN_RIGHT, 0, 0},       {"way", NULL, ND_ALIGN_LEFT, 0, 14},
         {"GPUs", NULL, ND_ALIGN_RIGHT, 0, 0},    {"idle", NULL, ND_ALIGN_RIGHT, 0, 0},
         {"pp", NULL, ND_ALIGN_RIGHT, 0, 0},      {"layers", NULL, ND_ALIGN_RIGHT, 0, 0},
-        {"dp", NULL, ND_ALIGN_RIGHT, 0, 0},      {"cp", NULL, ND_ALIGN_RIGHT, 2, 0},
-        {"tp", NULL, ND_ALIGN_RIGHT, 0, 0},      {"batch", "x acc", ND_ALIGN_RIGHT, 0, 0},
+        {"dp", NULL, ND_ALIGN_RIGHT, 2, 0},      {"cp", NULL, ND_ALIGN_RIGHT, 4, 0},
+        {"tp", NULL, ND_ALIGN_RIGHT, 1, 0},      {"batch", "x acc", ND_ALIGN_RIGHT, 3, 0},
         {"memory", "GiB", ND_ALIGN_RIGHT, 0, 0}, {"fits", NULL, ND_ALIGN_LEFT, 0, 0},
         {"step", "s", ND_ALIGN_RIGHT, 0, 0},     {"tokens/s", NULL, ND_ALIGN_RIGHT, 0, 0},
-        {"MFU", "%", ND_ALIGN_RIGHT, 1, 0},
+        {"MFU", "%", ND_ALIGN_RIGHT, 5, 0},
     };
     nd_table *table = nd_table_create(columns, (int32_t)(sizeof columns / sizeof columns[0]));
     if (table == NULL) {
@@ -262,10 +262,10 @@ static nd_status print_groups(FILE *stream, const nd_report_context *context, co
         {"stages", NULL, ND_ALIGN_RIGHT, 0, 0},
         {"layers", "per stage", ND_ALIGN_LEFT, 0, 12},
         {"GPUs", "used", ND_ALIGN_RIGHT, 0, 0},
-        {"of", NULL, ND_ALIGN_RIGHT, 0, 0},
+        {"of", NULL, ND_ALIGN_RIGHT, 1, 0},
         {"memory", "GiB", ND_ALIGN_RIGHT, 0, 0},
         {"of", "GiB", ND_ALIGN_RIGHT, 0, 0},
-        {"slowest stage", "micro-batch", ND_ALIGN_RIGHT, 0, 0},
+        {"slowest stage", "micro-batch", ND_ALIGN_RIGHT, 2, 0},
     };
     nd_table *table = nd_table_create(columns, (int32_t)(sizeof columns / sizeof columns[0]));
     if (table == NULL) {
