@@ -232,12 +232,12 @@ static nd_status print_table(FILE *stream, const nd_report_context *context, con
     static const nd_column columns[] = {
         {"#", NULL, ND_ALIGN_RIGHT, 0, 0},       {"way", NULL, ND_ALIGN_LEFT, 0, 14},
         {"GPUs", NULL, ND_ALIGN_RIGHT, 0, 0},    {"idle", NULL, ND_ALIGN_RIGHT, 0, 0},
-        {"pp", NULL, ND_ALIGN_RIGHT, 0, 0},      {"layers", NULL, ND_ALIGN_RIGHT, 0, 0},
-        {"dp", NULL, ND_ALIGN_RIGHT, 2, 0},      {"cp", NULL, ND_ALIGN_RIGHT, 4, 0},
-        {"tp", NULL, ND_ALIGN_RIGHT, 1, 0},      {"batch", "x acc", ND_ALIGN_RIGHT, 3, 0},
-        {"memory", "GiB", ND_ALIGN_RIGHT, 0, 0}, {"fits", NULL, ND_ALIGN_LEFT, 0, 0},
+        {"pp", NULL, ND_ALIGN_RIGHT, 2, 0},      {"layers", NULL, ND_ALIGN_RIGHT, 0, 0},
+        {"dp", NULL, ND_ALIGN_RIGHT, 4, 0},      {"cp", NULL, ND_ALIGN_RIGHT, 6, 0},
+        {"tp", NULL, ND_ALIGN_RIGHT, 3, 0},      {"batch", "x acc", ND_ALIGN_RIGHT, 5, 0},
+        {"memory", "GiB", ND_ALIGN_RIGHT, 0, 0}, {"fits", NULL, ND_ALIGN_LEFT, 1, 0},
         {"step", "s", ND_ALIGN_RIGHT, 0, 0},     {"tokens/s", NULL, ND_ALIGN_RIGHT, 0, 0},
-        {"MFU", "%", ND_ALIGN_RIGHT, 5, 0},
+        {"MFU", "%", ND_ALIGN_RIGHT, 7, 0},
     };
     nd_table *table = nd_table_create(columns, (int32_t)(sizeof columns / sizeof columns[0]));
     if (table == NULL) {
@@ -249,7 +249,13 @@ static nd_status print_table(FILE *stream, const nd_report_context *context, con
         }
     }
     nd_status status = nd_table_print(table, stream, &context->style, 0, err);
+    int32_t hidden = nd_table_hidden(table, &context->style, 0);
     nd_table_free(table);
+    if (status == ND_OK && hidden > 0) {
+        nd_report_paragraph(stream, &context->style, 0, 2,
+                            "%d more column%s on a wider terminal, or with --csv, --json", (int)hidden,
+                            hidden == 1 ? "" : "s");
+    }
     return status;
 }
 
