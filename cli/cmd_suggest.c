@@ -3,6 +3,7 @@
 
 #include "cli/command.h"
 #include "cli/inputs.h"
+#include "cli/mixed_input.h"
 #include "core/text.h"
 #include "planner/search.h"
 #include "reports/csv_report.h"
@@ -138,6 +139,11 @@ static nd_status run_suggest(const nd_options *options, int *exit_status, nd_err
     nd_report_format format = ND_REPORT_TEXT;
     ND_TRY(nd_command_format(options, &format, err));
     ND_TRY(load_search(options, format, &search, err));
+    bool handled = false;
+    nd_status mixed = nd_mixed_suggest(options, &search, format, &handled, exit_status, err);
+    if (mixed != ND_OK || handled) {
+        return mixed;
+    }
     ND_TRY(nd_inputs_load(options, &inputs, err));
     if (!inputs.global_batch_given) {
         nd_inputs_default_batch(&inputs, inputs.cluster.gpus, "one sequence for each GPU; yours decides accumulation");

@@ -240,11 +240,15 @@ static nd_status load_lora(const nd_options *options, nd_inputs *inputs, nd_erro
     return text != NULL ? nd_lora_parse(text, &inputs->train, err) : ND_OK;
 }
 
-nd_status nd_inputs_load(const nd_options *options, nd_inputs *out, nd_error *err)
+nd_status nd_inputs_load_on(const nd_options *options, const nd_cluster_spec *cluster, nd_inputs *out, nd_error *err)
 {
     memset(out, 0, sizeof *out);
     ND_TRY(load_model(options, out, err));
-    ND_TRY(load_cluster(options, out, err));
+    if (cluster != NULL) {
+        out->cluster = *cluster;
+    } else {
+        ND_TRY(load_cluster(options, out, err));
+    }
     ND_TRY(load_seq_len(options, out, err));
     ND_TRY(load_batch(options, out, err));
     ND_TRY(load_software(options, out, err));
@@ -253,6 +257,11 @@ nd_status nd_inputs_load(const nd_options *options, nd_inputs *out, nd_error *er
     ND_TRY(load_attention(options, out, err));
     ND_TRY(load_lora(options, out, err));
     return load_calibration(options, out, err);
+}
+
+nd_status nd_inputs_load(const nd_options *options, nd_inputs *out, nd_error *err)
+{
+    return nd_inputs_load_on(options, NULL, out, err);
 }
 
 void nd_inputs_default_batch(nd_inputs *inputs, int64_t global_batch_seqs, const char *why)

@@ -27,6 +27,10 @@ typedef struct nd_inputs {
  * \param[out] out  in an unspecified state on failure, but holds nothing that needs freeing */
 nd_status nd_inputs_load(const nd_options *options, nd_inputs *out, nd_error *err) ND_NODISCARD;
 
+/** The same on a cluster that is known already; NULL: the one that --cluster names. */
+nd_status nd_inputs_load_on(const nd_options *options, const nd_cluster_spec *cluster, nd_inputs *out,
+                            nd_error *err) ND_NODISCARD;
+
 /** Set the global batch when the user gave none. */
 void nd_inputs_default_batch(nd_inputs *inputs, int64_t global_batch_seqs, const char *why);
 

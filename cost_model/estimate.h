@@ -152,6 +152,10 @@ typedef struct nd_stage_split nd_stage_split;
 void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                         nd_memory_breakdown *out);
 
+/** Memory of one pipeline stage that holds `counts` layers of each kind, whatever the others hold. */
+void nd_estimate_stage_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                              int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX], nd_memory_breakdown *out);
+
 /** The same for a layout whose layers are divided already (nd_split_stages()). */
 void nd_estimate_memory_split(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                               const nd_stage_split *split, nd_memory_breakdown *out);

@@ -127,11 +127,9 @@ static void widen(const nd_cost_context *context, const alive *a, double peak, n
 
 /* `phases`: which to look at, bit (1u << nd_phase). */
 static void estimate_stage(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                           const nd_stage_split *split, int32_t stage, double fixed, uint32_t phases,
+                           int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX], double fixed, uint32_t phases,
                            nd_memory_breakdown *out)
 {
-    int64_t counts[ND_LAYER_KINDS_MAX];
-    nd_stage_layers(context, split, stage, counts);
     nd_holdings h = nd_memory_hold(context, layout, prices, stage, counts);
     nd_states s = nd_memory_states(context, layout, &h);
     nd_activations a = nd_memory_activations(context, layout, prices, stage, counts);
@@ -180,16 +178,15 @@ static nd_verdict judge(const nd_stack *stack, const nd_memory_breakdown *m)
     return m->peak_low_bytes > m->capacity_bytes ? ND_VERDICT_NO : ND_VERDICT_BORDERLINE;
 }
 
-static void estimate_phases(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                            const nd_stage_split *split, uint32_t phases, nd_memory_breakdown *out)
+/* What every rank holds beside what the framework's allocator counts. */
+static double fixed_bytes(const nd_cost_context *context, const nd_layout *layout)
 {
-    memset(out, 0, sizeof *out);
-    int32_t stages[ND_STAGE_CANDIDATES_MAX];
-    int32_t count = nd_stage_candidates(context, split, stages);
-    double fixed = context->stack->context_bytes + communicator_bytes(context, layout);
-    for (int32_t i = 0; i < count; i++) {
-        estimate_stage(context, layout, prices, split, stages[i], fixed, phases, out);
-    }
+    return context->stack->context_bytes + communicator_bytes(context, layout);
+}
+
+/* What follows from the peak, once all stages have been looked at. */
+static void conclude(const nd_cost_context *context, const nd_layout *layout, double fixed, nd_memory_breakdown *out)
+{
     out->overhead_bytes = out->peak_bytes - out->allocated_bytes;
     if (context->stack->load_full_model > 0.0 && layout->sharding >= ND_SHARDING_ZERO2 &&
         layout->offload != ND_OFFLOAD_PARAMS) {
@@ -200,18 +197,36 @@ static void estimate_phases(const nd_cost_context *context, const nd_layout *lay
     out->verdict = judge(context->stack, out);
 }
 
-void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
-                        nd_memory_breakdown *out)
+/* All of them: what an estimate looks at. */
+static const uint32_t every_phase = (1u << ND_PHASE_COUNT) - 1u;
+
+static void estimate_phases(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                            const nd_stage_split *split, uint32_t phases, nd_memory_breakdown *out)
 {
-    nd_stage_split split;
-    nd_split_stages(context, layout, prices, &split);
-    nd_estimate_memory_split(context, layout, prices, &split, out);
+    memset(out, 0, sizeof *out);
+    int32_t stages[ND_STAGE_CANDIDATES_MAX];
+    int32_t count = nd_stage_candidates(context, split, stages);
+    double fixed = fixed_bytes(context, layout);
+    for (int32_t i = 0; i < count; i++) {
+        int64_t counts[ND_LAYER_KINDS_MAX];
+        nd_stage_layers(context, split, stages[i], counts);
+        estimate_stage(context, layout, prices, stages[i], counts, fixed, phases, out);
+    }
+    conclude(context, layout, fixed, out);
 }
 
 void nd_estimate_memory_split(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                               const nd_stage_split *split, nd_memory_breakdown *out)
 {
-    estimate_phases(context, layout, prices, split, (1u << ND_PHASE_COUNT) - 1u, out);
+    estimate_phases(context, layout, prices, split, every_phase, out);
+}
+
+void nd_estimate_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                        nd_memory_breakdown *out)
+{
+    nd_stage_split split;
+    nd_split_stages(context, layout, prices, &split);
+    estimate_phases(context, layout, prices, &split, every_phase, out);
 }
 
 void nd_estimate_memory_phase(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
@@ -220,4 +235,13 @@ void nd_estimate_memory_phase(const nd_cost_context *context, const nd_layout *l
     nd_stage_split split;
     nd_split_stages(context, layout, prices, &split);
     estimate_phases(context, layout, prices, &split, 1u << phase, out);
+}
+
+void nd_estimate_stage_memory(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
+                              int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX], nd_memory_breakdown *out)
+{
+    memset(out, 0, sizeof *out);
+    double fixed = fixed_bytes(context, layout);
+    estimate_stage(context, layout, prices, stage, counts, fixed, every_phase, out);
+    conclude(context, layout, fixed, out);
 }

@@ -29,7 +29,7 @@ void nd_json_put_layout(nd_json_writer *json, const nd_layout *layout)
     nd_json_end_object(json);
 }
 
-static void put_memory(nd_json_writer *json, const nd_memory_breakdown *memory)
+void nd_json_put_memory(nd_json_writer *json, const nd_memory_breakdown *memory)
 {
     nd_json_key(json, "memory");
     nd_json_begin_object(json);
@@ -56,7 +56,7 @@ static void put_memory(nd_json_writer *json, const nd_memory_breakdown *memory)
     nd_json_end_object(json);
 }
 
-static void put_time(nd_json_writer *json, const nd_time_breakdown *time)
+void nd_json_put_time(nd_json_writer *json, const nd_time_breakdown *time)
 {
     nd_json_key(json, "time");
     nd_json_begin_object(json);
@@ -74,8 +74,8 @@ void nd_json_put_estimate(nd_json_writer *json, const nd_estimate *estimate)
 {
     nd_json_key(json, "estimate");
     nd_json_begin_object(json);
-    put_memory(json, &estimate->memory);
-    put_time(json, &estimate->time);
+    nd_json_put_memory(json, &estimate->memory);
+    nd_json_put_time(json, &estimate->time);
     nd_json_put_double(json, "tokens_per_s", estimate->tokens_per_s);
     nd_json_put_double(json, "tokens_per_s_per_gpu", estimate->tokens_per_s_per_gpu);
     nd_json_put_double(json, "mfu_frac", estimate->mfu_frac);
@@ -134,6 +134,21 @@ static void put_software(nd_json_writer *json, const nd_report_context *context)
     nd_json_end_object(json);
 }
 
+/* Members of "cluster". Kinds of node are listed with their parts. */
+static void put_cluster(nd_json_writer *json, const nd_mixed_cluster *mixed, const nd_cluster_spec *cluster)
+{
+    nd_json_put_string(json, "name", mixed != NULL ? mixed->name : cluster->name);
+    nd_json_put_int(json, "gpus", mixed != NULL ? mixed->gpus : cluster->gpus);
+    if (mixed != NULL) {
+        nd_json_put_string(json, "note", mixed->note);
+        return;
+    }
+    nd_json_put_int(json, "nodes", cluster->nodes);
+    nd_json_put_int(json, "gpus_per_node", cluster->gpus_per_node);
+    nd_json_put_string(json, "gpu", cluster->gpu.name);
+    nd_json_put_string(json, "note", cluster->note);
+}
+
 void nd_json_put_head(nd_json_writer *json, const nd_report_context *context, const char *schema)
 {
     const nd_cost_context *cost = context->cost;
@@ -147,12 +162,7 @@ void nd_json_put_head(nd_json_writer *json, const nd_report_context *context, co
     nd_json_end_object(json);
     nd_json_key(json, "cluster");
     nd_json_begin_object(json);
-    nd_json_put_string(json, "name", cost->cluster->name);
-    nd_json_put_int(json, "gpus", cost->cluster->gpus);
-    nd_json_put_int(json, "nodes", cost->cluster->nodes);
-    nd_json_put_int(json, "gpus_per_node", cost->cluster->gpus_per_node);
-    nd_json_put_string(json, "gpu", cost->cluster->gpu.name);
-    nd_json_put_string(json, "note", cost->cluster->note);
+    put_cluster(json, context->mixed, cost->cluster);
     nd_json_end_object(json);
     put_training(json, cost->train);
     put_software(json, context);

@@ -20,15 +20,32 @@ static void print_model(FILE *stream, const nd_report_context *context)
     }
 }
 
-static void print_cluster(FILE *stream, const nd_report_context *context)
+static void print_nodes(FILE *stream, const nd_report_context *context, const nd_cluster_spec *cluster,
+                        const char *label)
 {
-    const nd_cluster_spec *cluster = context->cost->cluster;
-    nd_report_paragraph(stream, &context->style, 0, 11, "Cluster    %s: %s GPU%s (%s x %s %s), %s GiB each",
+    nd_report_paragraph(stream, &context->style, 0, 11, "%-11s%s: %s GPU%s (%s x %s %s), %s GiB each", label,
                         cluster->name, nd_format_count(cluster->gpus).text, cluster->gpus == 1 ? "" : "s",
                         nd_format_count(cluster->nodes).text, nd_format_count(cluster->gpus_per_node).text,
                         cluster->gpu.title, nd_format_gib((double)cluster->gpu.memory_bytes).text);
     if (cluster->note[0] != '\0') {
         nd_report_paragraph(stream, &context->style, 11, 11, "%s", cluster->note);
+    }
+}
+
+static void print_cluster(FILE *stream, const nd_report_context *context)
+{
+    const nd_mixed_cluster *mixed = context->mixed;
+    if (mixed == NULL) {
+        print_nodes(stream, context, context->cost->cluster, "Cluster");
+        return;
+    }
+    nd_report_paragraph(stream, &context->style, 0, 11, "Cluster    %s: %s GPUs, %d kinds of node", mixed->name,
+                        nd_format_count(mixed->gpus).text, (int)mixed->parts_count);
+    if (mixed->note[0] != '\0') {
+        nd_report_paragraph(stream, &context->style, 11, 11, "%s", mixed->note);
+    }
+    for (int32_t i = 0; i < mixed->parts_count; i++) {
+        print_nodes(stream, context, &mixed->parts[i], "");
     }
 }
 

@@ -10,6 +10,7 @@
 #include "frameworks/framework.h"
 #include "planner/plan.h"
 #include "reports/table.h"
+#include "topologies/mixed_cluster.h"
 
 ND_BEGIN_DECLS
 
@@ -24,6 +25,7 @@ typedef struct nd_assumption {
 
 typedef struct nd_report_context {
     const nd_cost_context *cost;
+    const nd_mixed_cluster *mixed; /* NULL: cost->cluster is all there is; otherwise that is its first part */
     const nd_framework *framework; /* NULL: the stack's abilities alone decided */
     const nd_assumption *assumptions;
     int32_t assumptions_count;

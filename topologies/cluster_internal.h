@@ -28,6 +28,9 @@ nd_node_facts nd_node_facts_default(const nd_gpu_spec *gpu);
  * `spec` holds. */
 nd_status nd_cluster_parse_node(nd_json object, nd_cluster_spec *spec, nd_error *err) ND_NODISCARD;
 
+/** Read object[key], a network, over what `spec` holds. */
+nd_status nd_cluster_parse_network(nd_json object, const char *key, nd_cluster_spec *spec, nd_error *err) ND_NODISCARD;
+
 /** The reference node of a GPU (its "reference_node") over the defaults; `gpu_object` is the GPU's JSON. */
 nd_status nd_cluster_reference_node(nd_json gpu_object, nd_cluster_spec *spec, nd_error *err) ND_NODISCARD;
 

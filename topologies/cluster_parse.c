@@ -149,7 +149,7 @@ static nd_status parse_network_type(nd_json network, nd_cluster_spec *spec, nd_e
                                           text);
 }
 
-static nd_status parse_network(nd_json object, nd_cluster_spec *spec, nd_error *err)
+nd_status nd_cluster_parse_network(nd_json object, const char *key, nd_cluster_spec *spec, nd_error *err)
 {
     static const char *const keys[] = {"type",
                                        "nics_per_node",
@@ -162,15 +162,17 @@ static nd_status parse_network(nd_json object, nd_cluster_spec *spec, nd_error *
                                        NULL};
     nd_node_facts *facts = &spec->facts;
     nd_json network;
+    char what[48];
     bool found = false;
-    ND_TRY(nd_figure_object(object, "network", &network, &found, err));
+    ND_TRY(nd_figure_object(object, key, &network, &found, err));
     if (!found) {
         return ND_OK;
     }
     char *source = facts->network_source;
     size_t size = sizeof facts->network_source;
     source[0] = '\0'; /* a reference node's source does not speak for this network */
-    ND_TRY(nd_figure_check_keys(network, "'network'", keys, err));
+    (void)snprintf(what, sizeof what, "'%s'", key);
+    ND_TRY(nd_figure_check_keys(network, what, keys, err));
     ND_TRY(nd_figure_text(network, "source", source, size, true, err));
     ND_TRY(parse_network_type(network, spec, err));
     ND_TRY(nd_figure_int(network, "nics_per_node", 1, 1024, &facts->nics_per_node, NULL, 0, err));
@@ -202,7 +204,7 @@ nd_status nd_cluster_parse_node(nd_json object, nd_cluster_spec *spec, nd_error 
     ND_TRY(nd_figure_int(object, "gpus_per_node", 1, ND_GPUS_PER_NODE_MAX, &spec->gpus_per_node, NULL, 0, err));
     ND_TRY(parse_link(object, spec, err));
     ND_TRY(parse_pcie(object, &spec->facts, err));
-    ND_TRY(parse_network(object, spec, err));
+    ND_TRY(nd_cluster_parse_network(object, "network", spec, err));
     return parse_host(object, spec, err);
 }
 

@@ -9,6 +9,7 @@
 #include "topologies/catalog_internal.h"
 #include "topologies/cluster_internal.h"
 #include "topologies/figure_internal.h"
+#include "topologies/mixed_cluster.h"
 
 enum { TEXT_MAX = 4096 };
 
@@ -238,6 +239,14 @@ static bool is_file(const char *path)
     return stat(path, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+/* Several parts are one cluster here when their nodes are equal. */
+static nd_status load_mixed(const char *text, nd_cluster_spec *out, nd_error *err)
+{
+    nd_mixed_cluster mixed;
+    ND_TRY(nd_mixed_cluster_load(text, &mixed, err));
+    return nd_mixed_cluster_single(&mixed, out, err);
+}
+
 static nd_status load_file(const char *path, nd_cluster_spec *out, nd_error *err)
 {
     nd_json_doc *doc = NULL;
@@ -272,6 +281,9 @@ nd_status nd_cluster_load(const char *text, nd_cluster_spec *out, nd_error *err)
     }
     if (strlen(text) >= TEXT_MAX) {
         return nd_fail(err, ND_EINVAL, "the cluster has %zu characters; %s", strlen(text), forms);
+    }
+    if (nd_mixed_cluster_is(text)) {
+        return load_mixed(text, out, err);
     }
     if (looks_like_path(text)) {
         return load_file(text, out, err);

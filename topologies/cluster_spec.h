@@ -104,9 +104,10 @@ const char *nd_tier_kind_name(nd_tier_kind kind);
 /** Resolve what `--cluster` was given:
  *   "2x8xh100" (nodes x GPUs x type), "8xh100" (one node), "h100" (one GPU);
  *   "p5.48xlarge:4", "dgx-a100:16" (a built-in cluster or instance and a node count; ":N" left out means 1);
- *   a path to a topology file (JSON, the format of docs/TOPOLOGY.md).
+ *   a path to a topology file (JSON, the format of docs/TOPOLOGY.md);
+ *   parts of equal nodes, "2x8xh100+2x8xh100"; those of several kinds are for topologies/mixed_cluster.h.
  * \return ND_ENOTFOUND with the nearest name, ND_EPARSE with file, line and column, ND_EINVAL for absurd counts
- *         (nodes 1..65536, GPUs per node 1..72, at most 1,048,576 GPUs).
+ *         (nodes 1..65536, GPUs per node 1..72, at most 1,048,576 GPUs), ND_EUNSUPPORTED for several kinds of node.
  */
 nd_status nd_cluster_load(const char *text, nd_cluster_spec *out, nd_error *err) ND_NODISCARD;
 

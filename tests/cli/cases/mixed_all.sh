@@ -1,0 +1,2 @@
+# --all is of one kind.
+ndplan suggest --model llama-3.1-8b --cluster 8xh100+8xa100 --all

@@ -1,0 +1,2 @@
+# A precision that one kind lacks.
+ndplan suggest --model llama-3.1-8b --cluster 8xh100+8xa100 --precision fp8
