@@ -261,24 +261,39 @@ static void arrive(const walk *w, const nd_cost_context *context, const state *a
     }
 }
 
+/* Sequence parallelism that nobody wrote is no rule broken: it goes where the software has it. */
+static bool broken_as_written(const walk *w, const nd_cost_context *context, state *at, nd_refusal *refusal)
+{
+    if (!nd_layout_broken(context, w->framework, &at->layout, refusal)) {
+        return false;
+    }
+    const char *wanted = at->layout.sequence_parallel ? "sp=off" : "sp=on";
+    if (given(w->given, ND_LAYOUT_KEY_SP) || strcmp(refusal->nearest, wanted) != 0) {
+        return true;
+    }
+    at->layout.sequence_parallel = !at->layout.sequence_parallel;
+    return nd_layout_broken(context, w->framework, &at->layout, refusal);
+}
+
 /* Depth first, to a bound that grows; the rules of a layout are few and so are their nearest values. */
-static void walk_from(walk *w, const state *at, int32_t depth) // NOLINT(misc-no-recursion): bounded by depth_max
+static void walk_from(walk *w, const state *from, int32_t depth) // NOLINT(misc-no-recursion): bounded by depth_max
 {
     nd_cost_context context;
     nd_refusal refusal;
     choice choices[CHOICES_MAX];
-    if (!context_of(w, &at->train, &context)) {
+    state start = *from;
+    if (!context_of(w, &start.train, &context)) {
         return;
     }
-    if (!nd_layout_broken(&context, w->framework, &at->layout, &refusal)) {
-        arrive(w, &context, at, depth);
+    if (!broken_as_written(w, &context, &start, &refusal)) {
+        arrive(w, &context, &start, depth);
         return;
     }
     if (depth == w->depth_max) {
         return;
     }
     w->path[depth].refusal = refusal;
-    int32_t count = choices_of(w, at, &refusal, choices);
+    int32_t count = choices_of(w, &start, &refusal, choices);
     for (int32_t i = 0; i < count; i++) {
         w->path[depth].refusal = refusal;
         memcpy(w->path[depth].change, choices[i].change, sizeof choices[i].change);

@@ -143,6 +143,13 @@ static nd_status explain_illegal(const nd_cost_context *context, const nd_framew
     return ND_OK;
 }
 
+/* The same training on the same GPUs. */
+static bool keeps_training(const nd_fix *fix)
+{
+    return nd_fix_kind_class(fix->kind) <= ND_FIX_CLASS_SOFTWARE &&
+           (fix->second == ND_FIX_COUNT || nd_fix_kind_class(fix->second) <= ND_FIX_CLASS_SOFTWARE);
+}
+
 static nd_status explain_memory(const nd_cost_context *context, const nd_framework *framework, nd_why *out,
                                 nd_error *err)
 {
@@ -152,7 +159,8 @@ static nd_status explain_memory(const nd_cost_context *context, const nd_framewo
         out->has_likely =
             nd_fixes_smallest_that_fits(context, framework, &out->layout, ND_VERDICT_BORDERLINE, &out->likely);
     }
-    if (out->has_sure || out->has_likely || out->answer == ND_WHY_BORDERLINE) {
+    bool same = (out->has_sure && keeps_training(&out->sure)) || (out->has_likely && keeps_training(&out->likely));
+    if (same || out->answer == ND_WHY_BORDERLINE) {
         return ND_OK;
     }
     nd_plan_list list = {0};

@@ -53,7 +53,7 @@ typedef struct nd_why {
     double host_memory_bytes;  /* of a node; 0: unknown */
     bool has_likely, has_sure; /* smallest change after which it is expected to fit, and surely fits */
     nd_fix likely, sure;
-    bool has_search_fit; /* no small change helps, but these GPUs can train it: */
+    bool has_search_fit; /* no small change of layout or software helps, but these GPUs can train it: */
     nd_plan search_fit;  /* the search's first plan */
 
     nd_why_place place; /* when it fits and nothing else was named to compare with; rank 0: not looked for */

@@ -80,7 +80,7 @@ static void describe_cost(const nd_fix *fix, char *out, size_t out_bytes)
 static void describe_remedy(const nd_why *why, char *out, size_t out_bytes)
 {
     const nd_fix *fix = why->has_sure ? &why->sure : why->has_likely ? &why->likely : NULL;
-    if (fix != NULL) {
+    if (fix != NULL && !why->has_search_fit) {
         char change[2 * ND_FIX_TEXT_MAX];
         char cost[96];
         nd_fix_change(fix, change, sizeof change);
@@ -90,7 +90,7 @@ static void describe_remedy(const nd_why *why, char *out, size_t out_bytes)
         return;
     }
     (void)snprintf(out, out_bytes, "; %s",
-                   why->has_search_fit ? "no one or two changes of it make it fit, another layout does"
+                   why->has_search_fit ? "no one or two changes of it make it fit, but another layout does"
                                        : "neither one or two changes of it nor any other layout of these GPUs fits");
 }
 
@@ -169,6 +169,19 @@ static void describe_place(const nd_why *why, char *out, size_t out_bytes)
     }
 }
 
+/* Of a loss that is won back in part, the gap is less than its largest term. */
+static void describe_loss(const nd_comparison *c, char *out, size_t out_bytes)
+{
+    const nd_gap_term *term = &c->terms[0];
+    if (c->count > 0) {
+        (void)snprintf(out, out_bytes, "%s lost in %s (%s%s%s)",
+                       term->lost_s > c->lost_s / 2.0 ? "most of it" : "the largest part of it",
+                       nd_why_time_label(term->key), nd_format_seconds(term->lost_s).text,
+                       term->lost_s > c->lost_s ? ", partly won back elsewhere; in all " : " of ",
+                       nd_format_seconds(c->lost_s).text);
+    }
+}
+
 static void say_place(const nd_why *why, char *out)
 {
     const nd_comparison *c = &why->comparison;
@@ -179,6 +192,8 @@ static void say_place(const nd_why *why, char *out)
         return;
     }
     const char *other = nd_why_other_name(why);
+    char lost[256] = "";
+    describe_loss(c, lost, sizeof lost);
     bool asked_slower = c->slower.was_asked;
     if (c->explaining == 0) {
         bool by_memory = why->place.rank > 0 && asked_slower;
@@ -186,25 +201,19 @@ static void say_place(const nd_why *why, char *out)
                        place, other, by_memory ? "; what fits as surely or needs less memory comes first" : "");
         return;
     }
-    const nd_gap_term *term = &c->terms[0];
     char unsure[64] = "";
     if (c->within_uncertainty) {
         (void)snprintf(unsure, sizeof unsure, ", which is within the model's uncertainty");
     }
     if (asked_slower) {
         (void)snprintf(out, ND_WHY_SENTENCE_MAX,
-                       "Yes, it is legal and fits, but it is %s: its step takes %s x as long as that of %s%s, most of "
-                       "it lost in %s (%s of %s).",
-                       place, nd_format_number(c->slower.step_s / c->faster.step_s).text, other, unsure,
-                       nd_why_time_label(term->key), nd_format_seconds(term->lost_s).text,
-                       nd_format_seconds(c->lost_s).text);
+                       "Yes, it is legal and fits, but it is %s: its step takes %s x as long as that of %s%s, %s.",
+                       place, nd_format_number(c->slower.step_s / c->faster.step_s).text, other, unsure, lost);
     } else {
         (void)snprintf(out, ND_WHY_SENTENCE_MAX,
-                       "Yes: it is legal, fits, and is %s: %s takes %s x as long%s, most of it lost in %s (%s of %s); "
-                       "this one is bound by %s.",
-                       place, other, nd_format_number(c->slower.step_s / c->faster.step_s).text, unsure,
-                       nd_why_time_label(term->key), nd_format_seconds(term->lost_s).text,
-                       nd_format_seconds(c->lost_s).text, why->estimate.bound_by);
+                       "Yes: it is legal, fits, and is %s: %s takes %s x as long%s, %s; this one is bound by %s.",
+                       place, other, nd_format_number(c->slower.step_s / c->faster.step_s).text, unsure, lost,
+                       why->estimate.bound_by);
     }
 }
 

@@ -87,8 +87,8 @@ static nd_status print_remedies(FILE *stream, const nd_report_context *context, 
         const nd_estimate *estimate = &why->search_fit.estimate;
         (void)nd_layout_format(&why->search_fit.layout, text, sizeof text);
         nd_report_paragraph(stream, &context->style, 2, 4,
-                            "No one or two changes suffice. What a search finds for these GPUs: %s (%s GiB, %s, step "
-                            "%s).",
+                            "No one or two changes of layout or software suffice. What a search finds for these GPUs: "
+                            "%s (%s GiB, %s, step %s).",
                             text, nd_format_gib(estimate->memory.peak_bytes).text,
                             nd_verdict_name(estimate->memory.verdict), nd_format_seconds(estimate->time.step_s).text);
     } else if (!why->has_likely && !why->has_sure) {
@@ -107,8 +107,10 @@ static nd_status print_remedies(FILE *stream, const nd_report_context *context, 
 
 nd_status nd_report_why_memory(FILE *stream, const nd_report_context *context, const nd_why *why, nd_error *err)
 {
-    ND_TRY(print_terms(stream, context, why, err));
-    print_shares(stream, context, why);
+    if (why->answer != ND_WHY_HOST_UNFIT) {
+        ND_TRY(print_terms(stream, context, why, err));
+        print_shares(stream, context, why);
+    }
     return print_remedies(stream, context, why, err);
 }
 
