@@ -218,8 +218,8 @@ static nd_status find_fastest(nd_limit_hunt *hunt, nd_error *err)
     nd_limit *out = hunt->out;
     const nd_task *task = hunt->task;
     const nd_point *limit = out->has_sure ? &out->sure : &out->possible;
-    uint32_t pinned = task->pinned & ~nd_layout_key_bit(ND_LAYOUT_KEY_MICRO_BATCH) &
-                      ~nd_layout_key_bit(ND_LAYOUT_KEY_GRAD_ACCUM);
+    uint32_t pinned =
+        task->pinned & ~nd_layout_key_bit(ND_LAYOUT_KEY_MICRO_BATCH) & ~nd_layout_key_bit(ND_LAYOUT_KEY_GRAD_ACCUM);
     if (!out->has_sure && !out->has_possible) {
         return ND_OK;
     }

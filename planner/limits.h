@@ -37,8 +37,9 @@ typedef struct nd_limit {
     nd_point possible; /* a limit further on that may fit; there only when it differs */
     bool at_ceiling;   /* even the ceiling fits */
     bool has_beyond;
-    nd_point beyond; /* the next value, at which nothing fits: of more sequence or batch, of fewer GPUs. Where nothing fits
-                      * at all: the smallest value of sequence or batch, the largest number of GPUs that was tried */
+    nd_point
+        beyond; /* the next value, at which nothing fits: of more sequence or batch, of fewer GPUs. Where nothing fits
+                 * at all: the smallest value of sequence or batch, the largest number of GPUs that was tried */
     bool has_fastest;
     nd_point fastest; /* micro-batch only: `best` is the fastest plan at the limit's global batch, there when it has
                        * another micro-batch (of up to 64) */
@@ -47,9 +48,9 @@ typedef struct nd_limit {
     int64_t searches;
 } nd_limit;
 
-/** Largest micro-batch at the task's sequence length and cluster. When the global batch was given, only its divisors are
- * possible; else the batch is nd_task_batch_seqs().
- * \return ND_ENOMEM; ND_EINVAL when pins contradict each other at every value. */
+/** Largest micro-batch at the task's sequence length and cluster. When the global batch was given, only its divisors
+ * are possible; else the batch is nd_task_batch_seqs(). \return ND_ENOMEM; ND_EINVAL when pins contradict each other at
+ * every value. */
 nd_status nd_limit_micro_batch(const nd_task *task, nd_limit *out, nd_error *err) ND_NODISCARD;
 
 /** Longest sequence, in steps of ND_LIMIT_SEQ_LEN_STEP tokens (or of what cp and tp of the limit's layout divide). The

@@ -1,5 +1,5 @@
-/* The fewest GPUs. More are not always enough where fewer are (the batch and the heads must divide), so that every small
- * count is tried. */
+/* The fewest GPUs. More are not always enough where fewer are (the batch and the heads must divide), so that every
+ * small count is tried. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,8 +62,8 @@ static nd_status search_gpus(nd_limit_hunt *hunt, int64_t value, bool rough, nd_
 }
 
 /* Whether GPUs stopped helping at candidate `index`: a quarter of them (or fewer) need as little memory. */
-static nd_status stops_helping(nd_limit_hunt *hunt, const candidates *list, int32_t index, int32_t *earlier, bool *stops,
-                               nd_error *err)
+static nd_status stops_helping(nd_limit_hunt *hunt, const candidates *list, int32_t index, int32_t *earlier,
+                               bool *stops, nd_error *err)
 {
     nd_limit_seen now;
     double least_bytes = 0.0;

@@ -44,7 +44,8 @@ nd_status nd_point_search(const nd_task *task, int64_t value, const nd_cluster_s
                           nd_error *err) ND_NODISCARD;
 
 /** The context of a point, which the result borrows. \return as nd_cost_context_init() */
-nd_status nd_point_context(const nd_task *task, const nd_point *point, nd_cost_context *out, nd_error *err) ND_NODISCARD;
+nd_status nd_point_context(const nd_task *task, const nd_point *point, nd_cost_context *out,
+                           nd_error *err) ND_NODISCARD;
 
 /** Sequences of one step at `gpus` GPUs when the batch follows the GPUs: `micro_batch` for each GPU, or what a whole
  * layout's accumulation makes it. */

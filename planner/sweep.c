@@ -113,8 +113,8 @@ nd_status nd_sweep_run(const nd_task *task, nd_sweep_quantity quantity, const do
         if (before != NULL) {
             note_changes(quantity, &before->point.best.layout, &now->point.best.layout, now);
         }
-        now->efficiency_frac = now->point.best.estimate.tokens_per_s_per_gpu /
-                               first->point.best.estimate.tokens_per_s_per_gpu;
+        now->efficiency_frac =
+            now->point.best.estimate.tokens_per_s_per_gpu / first->point.best.estimate.tokens_per_s_per_gpu;
         ND_TRY(add_needs(task, now, err));
         before = now;
     }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "reports/bandwidth_text.h"
 #include "reports/comm_table.h"
 #include "reports/format.h"
 #include "reports/terms.h"
@@ -249,6 +250,7 @@ nd_status nd_report_estimate(FILE *stream, const nd_report_context *context, con
     print_host(stream, context, &view->estimate.memory);
     ND_TRY(print_time(stream, context, &view->estimate.time, err));
     ND_TRY(nd_report_comm(stream, context, &view->comm, err));
+    nd_report_bandwidth(stream, context, view->needs, view->needs_count);
     print_batch(stream, context, view);
     ND_TRY(print_checkpoints(stream, context, view, err));
     print_sources(stream, context);

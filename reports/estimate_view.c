@@ -39,6 +39,7 @@ void nd_estimate_view_build(const nd_cost_context *cost, const nd_framework *fra
     *out = (nd_estimate_view){.layout = *layout};
     nd_estimate_layout(cost, layout, &out->estimate);
     nd_estimate_comm(cost, layout, &out->comm);
+    out->needs_count = nd_bandwidth_needs(cost, layout, out->needs);
     for (int32_t i = 0; i < ND_CHECKPOINT_ROWS; i++) {
         build_checkpoint(cost, framework, layout, modes[i], &out->checkpoints[i]);
     }

@@ -2,6 +2,7 @@
 #ifndef ND_REPORTS_ESTIMATE_VIEW_H
 #define ND_REPORTS_ESTIMATE_VIEW_H
 
+#include "planner/bandwidth.h"
 #include "planner/constraints.h"
 #include "reports/report.h"
 
@@ -25,6 +26,8 @@ typedef struct nd_estimate_view {
     nd_layout layout;
     nd_estimate estimate;
     nd_comm_breakdown comm;
+    nd_bandwidth_need needs[ND_LINK_CLASS_COUNT]; /* link rates that would hide it */
+    int32_t needs_count;
     nd_checkpoint_row checkpoints[ND_CHECKPOINT_ROWS]; /* none, selective, full */
     int64_t effective_batch_seqs;
     double effective_batch_tokens;

@@ -3,6 +3,7 @@
 #define ND_REPORTS_JSON_REPORT_INTERNAL_H
 
 #include "core/json_writer.h"
+#include "planner/fixes.h"
 #include "reports/report.h"
 
 ND_BEGIN_DECLS
@@ -12,6 +13,9 @@ void nd_json_put_head(nd_json_writer *json, const nd_report_context *context, co
 
 /** "layout": {...} */
 void nd_json_put_layout(nd_json_writer *json, const nd_layout *layout);
+
+/** {...}: one change of a layout */
+void nd_json_put_fix(nd_json_writer *json, const nd_fix *fix);
 
 /** "estimate": {...} */
 void nd_json_put_estimate(nd_json_writer *json, const nd_estimate *estimate);

@@ -27,8 +27,8 @@ static nd_status fail_part(const nd_cluster_spec *cluster, int64_t gpus, nd_erro
         return nd_fail(err, ND_EINVAL, "%" PRId64 " GPUs: there must be at least 1", gpus);
     }
     return nd_fail(err, ND_EINVAL,
-                   "%" PRId64 " GPUs are neither whole nodes of %" PRId64
-                   " nor an equal part of one; nearest: %" PRId64 " or %" PRId64,
+                   "%" PRId64 " GPUs are neither whole nodes of %" PRId64 " nor an equal part of one; nearest: %" PRId64
+                   " or %" PRId64,
                    gpus, node, below, above);
 }
 
@@ -50,8 +50,7 @@ nd_status nd_cluster_resize_gpus(const nd_cluster_spec *cluster, int64_t gpus, n
     ND_TRY(nd_cluster_build(&spec, err));
     nd_cluster_set_name(&spec);
     if (cluster->base_name[0] != '\0') { /* the name of a node does not say how many of its GPUs */
-        (void)snprintf(spec.name, sizeof spec.name, "%.60s, %d of %d GPUs", cluster->base_name, (int)gpus,
-                       (int)node);
+        (void)snprintf(spec.name, sizeof spec.name, "%.60s, %d of %d GPUs", cluster->base_name, (int)gpus, (int)node);
     }
     *out = spec;
     return ND_OK;
