@@ -28,7 +28,8 @@ static const nd_command_syntax max_syntax = {
              "Exit status: 0 each question has an answer, 1 nothing fits for one of them, 2 usage or input error.",
 };
 
-static const char *const batch_why = "one sequence for each GPU; to --of micro-batch and gpus it follows what is asked";
+static const char *const batch_why =
+    "one sequence for each GPU; for --of micro-batch and --of gpus it follows their values";
 
 static const nd_layout_key asked_keys[ND_LIMIT_QUANTITY_COUNT] = {
     [ND_LIMIT_MICRO_BATCH] = ND_LAYOUT_KEY_MICRO_BATCH,

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/command.h"
@@ -54,6 +55,16 @@ static const char *const gpus_batch_why =
     "one sequence for each GPU of the last value; the same at every value, so that "
     "they compare";
 
+static bool anything_fits(const nd_sweep_view *view)
+{
+    for (int32_t i = 0; i < view->count; i++) {
+        if (view->points[i].point.fits) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The whole picture or none. */
 static nd_status write_plot(const nd_options *options, const nd_report_context *context, const nd_sweep_view *view,
                             nd_error *err)
@@ -61,6 +72,10 @@ static nd_status write_plot(const nd_options *options, const nd_report_context *
     const char *path = options->value[ND_OPTION_PLOT_SWEEP];
     nd_output_file file;
     if (path == NULL) {
+        return ND_OK;
+    }
+    if (!anything_fits(view)) {
+        fprintf(stderr, "ndplan: nothing fits, so that there is nothing to draw: %s is not written\n", path);
         return ND_OK;
     }
     ND_TRY(nd_output_open(path, &file, err));
@@ -97,14 +112,27 @@ static nd_status print_sweep(const nd_options *options, const nd_inputs *inputs,
 static nd_status load_sweep(const nd_options *options, nd_inputs *inputs, nd_task *task, nd_sweep_view *view,
                             double *values, nd_error *err)
 {
+    nd_options with_first = *options;
+    char seq_len[32];
     ND_TRY(nd_sweep_input_quantity(options, &view->quantity, err));
-    ND_TRY(nd_inputs_load(options, inputs, err));
-    ND_TRY(nd_sweep_input_values(options, &inputs->cluster, view->quantity, values, &view->count, err));
+    if (view->quantity == ND_SWEEP_SEQ_LEN) { /* the first value stands for it in all that does not vary */
+        ND_TRY(nd_sweep_input_values(options, NULL, view->quantity, values, &view->count, err));
+        (void)snprintf(seq_len, sizeof seq_len, "%.0f", values[0]);
+        with_first.value[ND_OPTION_SEQ_LEN] = seq_len;
+    }
+    ND_TRY(nd_inputs_load(&with_first, inputs, err));
+    if (view->quantity != ND_SWEEP_SEQ_LEN) {
+        ND_TRY(nd_sweep_input_values(options, &inputs->cluster, view->quantity, values, &view->count, err));
+    }
+    if (view->quantity == ND_SWEEP_GLOBAL_BATCH && !nd_options_has(options, ND_OPTION_LAYOUT)) {
+        inputs->train.global_batch_seqs = llround(values[0]);
+        inputs->global_batch_given = true;
+    }
     nd_task_batch batch = {inputs->cluster.gpus, batch_why};
     if (view->quantity == ND_SWEEP_GPUS) {
         batch = (nd_task_batch){llround(values[view->count - 1]), gpus_batch_why};
     }
-    return nd_task_input(options, inputs, &batch, task, err);
+    return nd_task_input(&with_first, inputs, &batch, task, err);
 }
 
 static nd_status run_sweep(const nd_options *options, int *exit_status, nd_error *err)
@@ -123,10 +151,7 @@ static nd_status run_sweep(const nd_options *options, int *exit_status, nd_error
     view.points = points;
     nd_status status = nd_sweep_run(&task, view.quantity, values, view.count, points, err);
     if (status == ND_OK) {
-        *exit_status = ND_EXIT_NO;
-        for (int32_t i = 0; i < view.count; i++) {
-            *exit_status = points[i].point.fits ? ND_EXIT_DONE : *exit_status;
-        }
+        *exit_status = anything_fits(&view) ? ND_EXIT_DONE : ND_EXIT_NO;
         status = print_sweep(options, &inputs, &view, format, err);
     }
     free(points);

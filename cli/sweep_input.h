@@ -9,6 +9,7 @@
 nd_status nd_sweep_input_quantity(const nd_options *options, nd_sweep_quantity *out, nd_error *err) ND_NODISCARD;
 
 /** --values, or --from, --to and --steps.
+ * \param[in]  cluster may be NULL for seq-len, which does not depend on it
  * \param[out] values  at most ND_SWEEP_POINTS_MAX, ascending, base units */
 nd_status nd_sweep_input_values(const nd_options *options, const nd_cluster_spec *cluster, nd_sweep_quantity quantity,
                                 double *values, int32_t *count, nd_error *err) ND_NODISCARD;

@@ -201,8 +201,8 @@ static nd_status descend_divisors(nd_limit_hunt *hunt, nd_error *err)
         } else if (seen.reached[ND_LEVEL_POSSIBLE] && !out->has_possible) {
             ND_TRY(nd_limit_take(hunt, value, &out->has_possible, &out->possible, err));
         }
-        if (!seen.reached[ND_LEVEL_POSSIBLE] && !out->has_possible && (seen.legal || beyond == 0)) {
-            beyond = value;
+        if (!seen.reached[ND_LEVEL_POSSIBLE] && !out->has_possible) {
+            beyond = value; /* the last one is the nearest */
         }
     }
     out->at_ceiling = beyond == 0;

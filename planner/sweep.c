@@ -84,6 +84,17 @@ static nd_status add_needs(const nd_task *task, nd_sweep_point *out, nd_error *e
     return ND_OK;
 }
 
+/* Pins that contradict each other or every value are an error of the user, not a finding. */
+static nd_status check_pins(const nd_sweep_point *points, int32_t count, nd_error *err)
+{
+    for (int32_t i = 0; i < count; i++) {
+        if (!points[i].point.contradictory) {
+            return ND_OK;
+        }
+    }
+    return nd_fail(err, ND_EINVAL, "%s", points[0].point.reason);
+}
+
 nd_status nd_sweep_run(const nd_task *task, nd_sweep_quantity quantity, const double *values, int32_t count,
                        nd_sweep_point *out, nd_error *err)
 {
@@ -118,5 +129,5 @@ nd_status nd_sweep_run(const nd_task *task, nd_sweep_quantity quantity, const do
         ND_TRY(add_needs(task, now, err));
         before = now;
     }
-    return ND_OK;
+    return check_pins(out, count, err);
 }

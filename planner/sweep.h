@@ -38,6 +38,7 @@ typedef struct nd_sweep_range {
  * Defaults: GPUs from one node to eight times the cluster; sequences from 2,048 to 131,072 tokens; batches from one to
  * 16 sequences per GPU; NICs from an eighth to four times the present rate; domains from 2 GPUs to 64 (at most the
  * cluster).
+ * \param[in] cluster  may be NULL for sequences, which do not depend on it
  * \return ND_EINVAL when from is above to, or for more than ND_SWEEP_POINTS_MAX points.
  */
 nd_status nd_sweep_values(const nd_cluster_spec *cluster, nd_sweep_quantity quantity, const nd_sweep_range *range,
@@ -62,7 +63,8 @@ nd_status nd_sweep_inputs(const nd_task *task, nd_sweep_quantity quantity, doubl
 
 /** Search every value. The global batch is the same everywhere (unless it is what varies), so that the points compare.
  * \param[in]  values  checked by nd_sweep_inputs() before anything is searched
- * \param[out] out     count entries
+ * \param[out] out     count entries, count >= 1
+ * \return ND_EINVAL also for pins that no value can meet
  */
 nd_status nd_sweep_run(const nd_task *task, nd_sweep_quantity quantity, const double *values, int32_t count,
                        nd_sweep_point *out, nd_error *err) ND_NODISCARD;

@@ -17,7 +17,7 @@ static const double nic_growth = 4.0;
 
 static nd_sweep_range default_range(const nd_cluster_spec *cluster, nd_sweep_quantity quantity)
 {
-    double gpus = (double)cluster->gpus;
+    double gpus = cluster != NULL ? (double)cluster->gpus : 1.0;
     switch (quantity) {
     case ND_SWEEP_GPUS:
         return (nd_sweep_range){(double)cluster->gpus_per_node, gpus_growth * gpus, 0};

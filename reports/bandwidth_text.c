@@ -39,8 +39,8 @@ void nd_report_bandwidth(FILE *stream, const nd_report_context *context, const n
         }
     }
     if (count > 0) {
-        nd_report_paragraph(stream, &context->style, 2, 2, "Hidden: less than %s %% of the step is exposed.",
-                            nd_format_number(100.0 * nd_hidden_frac).text);
+        nd_report_paragraph(stream, &context->style, 2, 2, "Hidden: less than %.3g %% of the step is exposed.",
+                            100.0 * nd_hidden_frac);
     }
 }
 

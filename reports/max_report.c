@@ -197,13 +197,13 @@ static nd_status print_limit(FILE *stream, const nd_report_context *context, con
     const nd_limit *limit = view->limit;
     char heading[160];
     if (limit->has_sure) {
-        (void)snprintf(heading, sizeof heading, "%s that surely fits: %s", name_of(limit),
+        (void)snprintf(heading, sizeof heading, "%s: %s, surely", name_of(limit),
                        value_text(limit, limit->sure.value).text);
     } else if (limit->has_possible) {
-        (void)snprintf(heading, sizeof heading, "%s: %s, borderline; nothing surely fits", name_of(limit),
+        (void)snprintf(heading, sizeof heading, "%s: %s, borderline; none surely", name_of(limit),
                        value_text(limit, limit->possible.value).text);
     } else {
-        (void)snprintf(heading, sizeof heading, "%s: nothing fits", name_of(limit));
+        (void)snprintf(heading, sizeof heading, "%s: none, nothing fits", name_of(limit));
     }
     nd_report_heading(stream, &context->style, heading);
     if (limit->has_sure) {

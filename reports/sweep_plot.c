@@ -1,8 +1,11 @@
 /* Tokens per second over the quantity: one line through the best plans, each run of one layout with its own marker. */
+#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/units.h"
+#include "reports/format.h"
 #include "reports/plot.h"
 #include "reports/sweep_report.h"
 
@@ -25,24 +28,38 @@ static double x_of(const nd_sweep_view *view, const nd_sweep_point *point)
     return view->quantity == ND_SWEEP_NIC ? point->value * bits_per_byte / ND_GIGA : point->value;
 }
 
-/* The degrees that are not 1, or "one rank": the rest of a layout does not fit a legend. */
-static void describe(const nd_sweep_point *point, char out[LABEL_MAX])
+static void append(char out[LABEL_MAX], const char *format, ...) ND_PRINTF(2, 3);
+static void append(char out[LABEL_MAX], const char *format, ...)
+{
+    size_t used = strlen(out);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(out + used, LABEL_MAX - used, format, args);
+    va_end(args);
+}
+
+/* From which value on, and what is not plain: the whole layout does not fit a legend. */
+static void describe(const nd_sweep_view *view, const nd_sweep_point *point, char out[LABEL_MAX])
 {
     const nd_layout *layout = &point->point.best.layout;
-    size_t used = 0;
-    out[0] = '\0';
-    for (int axis = 0; axis < ND_AXIS_COUNT && used < LABEL_MAX; axis++) {
+    (void)snprintf(out, LABEL_MAX, "from %s:", nd_format_count(llround(x_of(view, point))).text);
+    for (int axis = 0; axis < ND_AXIS_COUNT; axis++) {
         if (layout->size[axis] > 1) {
-            used += (size_t)snprintf(out + used, LABEL_MAX - used, "%s%s %d", used > 0 ? ", " : "",
-                                     nd_axis_name((nd_axis)axis), (int)layout->size[axis]);
+            append(out, " %s %d", nd_axis_name((nd_axis)axis), (int)layout->size[axis]);
         }
     }
-    if (layout->ep > 1 && used < LABEL_MAX) {
-        used += (size_t)snprintf(out + used, LABEL_MAX - used, "%sep %d", used > 0 ? ", " : "", (int)layout->ep);
+    if (layout->ep > 1) {
+        append(out, " ep %d", (int)layout->ep);
     }
-    if (used < LABEL_MAX) {
-        (void)snprintf(out + used, LABEL_MAX - used, "%s%s, recompute %s", used > 0 ? ", " : "",
-                       nd_sharding_name(layout->sharding), nd_recompute_name(layout->recompute));
+    if (layout->vpp > 1) {
+        append(out, " vpp %d", (int)layout->vpp);
+    }
+    append(out, " batch %d", (int)layout->micro_batch);
+    if (layout->sharding != ND_SHARDING_NONE) {
+        append(out, " %s", nd_sharding_name(layout->sharding));
+    }
+    if (layout->recompute != ND_RECOMPUTE_NONE) {
+        append(out, " recompute %s", nd_recompute_name(layout->recompute));
     }
 }
 
@@ -69,7 +86,7 @@ static void collect(const nd_sweep_view *view, picture *p)
                                              .low = tokens / estimate->time.step_high_s,
                                              .high = tokens / estimate->time.step_low_s};
         if (p->points == 0 || point->changed) {
-            describe(point, p->labels[p->points]);
+            describe(view, point, p->labels[p->points]);
             p->series[p->series_count++] = (nd_plot_series){
                 .label = p->labels[p->points], .points = &p->line[p->points], .kind = ND_PLOT_SCATTER, .bars = true};
         }
@@ -77,7 +94,7 @@ static void collect(const nd_sweep_view *view, picture *p)
         p->points++;
     }
     p->series[0] =
-        (nd_plot_series){.label = "best layout", .points = p->line, .count = p->points, .kind = ND_PLOT_LINE};
+        (nd_plot_series){.label = "best layout", .points = p->line, .count = p->points, .kind = ND_PLOT_CURVE};
 }
 
 static void add_ideal(const nd_sweep_view *view, picture *p)
@@ -89,7 +106,7 @@ static void add_ideal(const nd_sweep_view *view, picture *p)
         p->ideal[i] = (nd_plot_point){.x = p->line[i].x, .y = p->line[0].y * p->line[i].x / p->line[0].x};
     }
     p->series[p->series_count++] =
-        (nd_plot_series){.label = "perfect scaling", .points = p->ideal, .count = p->points, .kind = ND_PLOT_LINE};
+        (nd_plot_series){.label = "perfect scaling", .points = p->ideal, .count = p->points, .kind = ND_PLOT_CURVE};
 }
 
 nd_status nd_plot_sweep(FILE *stream, const nd_report_context *context, const nd_sweep_view *view, nd_error *err)

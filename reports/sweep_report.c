@@ -98,6 +98,11 @@ static bool is_borderline(const nd_sweep_point *point)
     return point->point.fits && point->point.best.estimate.memory.verdict == ND_VERDICT_BORDERLINE;
 }
 
+static bool fits(const nd_sweep_point *point)
+{
+    return point->point.fits;
+}
+
 static bool has_links(const nd_sweep_point *point)
 {
     return point->needs_count > 0;
@@ -116,11 +121,23 @@ static void print_legend(FILE *stream, const nd_report_context *context, const n
                         value_text(view, first).text, any(view, is_borderline) ? "; ~ borderline" : "");
 }
 
+static void print_positions(FILE *stream, const nd_report_context *context, const nd_sweep_view *view)
+{
+    int64_t longest = context->cost->model->max_seq_len_tokens;
+    double last = view->points[view->count - 1].value;
+    if (view->quantity == ND_SWEEP_SEQ_LEN && longest > 0 && last > (double)longest) {
+        nd_report_paragraph(stream, &context->style, 2, 2,
+                            "More than the %s positions of the model's config need an extended position encoding.",
+                            nd_format_count(longest).text);
+    }
+}
+
 /* The layout of the first value and of each at which it changes. */
 static void print_layouts(FILE *stream, const nd_report_context *context, const nd_sweep_view *view)
 {
     bool first = true;
-    nd_report_heading(stream, &context->style, "Layouts (* where they change)");
+    nd_report_heading(stream, &context->style,
+                      any(view, fits) ? "Layouts (* where they change)" : "Nothing fits at any value");
     for (int32_t i = 0; i < view->count; i++) {
         const nd_sweep_point *point = &view->points[i];
         char layout[512];
@@ -198,9 +215,9 @@ static nd_status print_needs(FILE *stream, const nd_report_context *context, con
     nd_table_free(table);
     if (status == ND_OK && !context->quiet) {
         nd_report_paragraph(stream, &context->style, 2, 2,
-                            "needs: the rate of that link at which less than %s %% of the step is exposed; no rate: "
+                            "needs: the rate of that link at which less than %.3g %% of the step is exposed; no rate: "
                             "latency or other links keep it exposed.",
-                            nd_format_number(100.0 * nd_hidden_frac).text);
+                            100.0 * nd_hidden_frac);
     }
     return status;
 }
@@ -210,6 +227,7 @@ nd_status nd_report_sweep(FILE *stream, const nd_report_context *context, const 
     nd_report_preamble(stream, context);
     ND_TRY(print_points(stream, context, view, err));
     print_legend(stream, context, view);
+    print_positions(stream, context, view);
     print_layouts(stream, context, view);
     print_misses(stream, context, view);
     return any(view, has_links) ? print_needs(stream, context, view, err) : ND_OK;
