@@ -18,7 +18,7 @@ static const nd_option_id max_options[] = {
 
 static const nd_command_syntax max_syntax = {
     .name = "max",
-    .summary = "Find the largest micro-batch, the longest sequence and the fewest GPUs that fit",
+    .summary = "Find the largest micro-batch, longest sequence, fewest GPUs: what fits",
     .example = "ndplan max --model llama-3.1-8b --cluster 8xh100 --of seq-len",
     .usage = "ndplan max --model M --cluster C [--of Q] [--layout L | --pin K=V,...] [options]",
     .options = max_options,

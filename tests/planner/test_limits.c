@@ -160,9 +160,9 @@ static void test_a_step_is_what_cp_divides(void)
 static void test_short_sequences_are_found_where_1024_tokens_do_not_fit(void)
 {
     nd_error err;
-    fixture_init(&fixture, "llama-3.1-8b", "4xa100-40gb", "ndplan", 4096, 4);
+    fixture_init(&fixture, "llama-3.1-8b", "8xa100-40gb", "ndplan", 4096, 8);
     nd_task task = task_of("tp=1,pp=1,cp=1,sharding=zero3,recompute=none,micro_batch=16");
-    fixture.train.global_batch_seqs = 64;
+    fixture.train.global_batch_seqs = 128;
     fixture_refresh(&fixture);
     ND_ASSERT_OK(nd_limit_seq_len(&task, &limit, &err));
     CU_ASSERT_TRUE_FATAL(limit.has_possible || limit.has_sure);
