@@ -16,7 +16,8 @@ static const nd_option_id why_options[] = {
 
 static const nd_command_syntax why_syntax = {
     .name = "why",
-    .summary = "Say why a layout is illegal, does not fit, or is not the first, and what to change",
+    .summary = "Say why a layout is illegal, does not fit, or is not the first: the rule, the memory or the\ntime "
+               "behind it, with numbers, and what to change",
     .example = "ndplan why --model llama-3.1-8b --cluster 2x8xh100 --seq-len 8192 \\\n"
                "    --layout dp_shard=2,tp=8,micro_batch=1",
     .usage = "ndplan why --model M --cluster C --layout L [--against L] [options]",

@@ -164,7 +164,7 @@ int32_t nd_fixes_find(const nd_cost_context *context, const nd_framework *framew
 {
     nd_fix_options chosen = options != NULL ? *options : nd_fix_options_default();
     origin o;
-    nd_fix_moves moves;
+    nd_fix_moves moves = {0};
     int32_t count = 0;
     start(&o, context, framework, layout);
     nd_fix_moves_of(context, framework, &o.state, chosen.kinds, &moves);
@@ -174,7 +174,8 @@ int32_t nd_fixes_find(const nd_cost_context *context, const nd_framework *framew
             continue;
         }
         nd_verdict verdict = fix.estimate.memory.verdict;
-        bool helps = fix.saved_bytes > 0.0 || verdict < o.estimate.memory.verdict || (fix.host_fits && !o.host_fits && verdict <= o.estimate.memory.verdict);
+        bool helps = fix.saved_bytes > 0.0 || verdict < o.estimate.memory.verdict ||
+                     (fix.host_fits && !o.host_fits && verdict <= o.estimate.memory.verdict);
         if (!helps || (chosen.only_fitting && (verdict == ND_VERDICT_NO || !fix.host_fits))) {
             continue;
         }
@@ -209,8 +210,8 @@ static void consider(origin *o, choice *c, nd_fix_kind kind, nd_fix_kind second,
 
 static void consider_tier(origin *o, choice *c, const tier *t)
 {
-    nd_fix_moves first;
-    nd_fix_moves second;
+    nd_fix_moves first = {0};
+    nd_fix_moves second = {0};
     nd_fix_moves_of(o->context, o->framework, &o->state, t->first, &first);
     for (int32_t i = 0; i < first.count; i++) {
         const nd_fix_move *move = &first.moves[i];

@@ -243,14 +243,28 @@ static bool context_of(const walk *w, const nd_train_spec *train, nd_cost_contex
     return true;
 }
 
+static bool keeps_training(const walk *w, const nd_train_spec *train)
+{
+    const nd_train_spec *before = w->base->train;
+    return train->seq_len_tokens == before->seq_len_tokens && train->global_batch_seqs == before->global_batch_seqs &&
+           train->attention == before->attention;
+}
+
+/* Of two layouts reached in as many steps: the same training, then one that fits, then the faster one. */
 static void arrive(const walk *w, const nd_cost_context *context, const state *at, int32_t depth)
 {
     nd_repair *out = w->out;
     nd_estimate estimate;
     nd_estimate_layout(context, &at->layout, &estimate);
-    bool better =
-        !out->found || estimate.memory.verdict < out->estimate.memory.verdict ||
-        (estimate.memory.verdict == out->estimate.memory.verdict && estimate.tokens_per_s > out->estimate.tokens_per_s);
+    bool keeps = keeps_training(w, &at->train);
+    bool better = !out->found;
+    if (!better && keeps != keeps_training(w, &out->train)) {
+        better = keeps;
+    } else if (!better && estimate.memory.verdict != out->estimate.memory.verdict) {
+        better = estimate.memory.verdict < out->estimate.memory.verdict;
+    } else if (!better) {
+        better = estimate.tokens_per_s > out->estimate.tokens_per_s;
+    }
     if (better) {
         out->found = true;
         out->count = depth;

@@ -29,9 +29,9 @@ typedef struct nd_repair {
 bool nd_layout_broken(const nd_cost_context *context, const nd_framework *framework, const nd_layout *layout,
                       nd_refusal *refusal);
 
-/** Follow the nearest legal values of each broken rule until the layout is legal. Of the ways of equally few steps the
- * one that fits, then the fastest. Degrees that change take ranks from dp_shard or give them to it, and accumulation
- * follows the global batch.
+/** Follow the nearest legal values of each broken rule until the layout is legal. Of the ways of equally few steps one
+ * that keeps the training, then one that fits, then the fastest. Degrees that change take ranks from dp_shard or give
+ * them to it, and accumulation follows the global batch.
  *
  * \param[in] given  bit (1u << nd_layout_key) of what the user wrote: sharding, sp and schedule that nobody wrote
  * follow from the stack

@@ -89,9 +89,13 @@ static void describe_remedy(const nd_why *why, char *out, size_t out_bytes)
                        cost);
         return;
     }
-    (void)snprintf(out, out_bytes, "; %s",
-                   why->has_search_fit ? "no one or two changes of it make it fit, but another layout does"
-                                       : "neither one or two changes of it nor any other layout of these GPUs fits");
+    if (why->has_search_fit) {
+        char text[320];
+        (void)nd_layout_format(&why->search_fit.layout, text, sizeof text);
+        (void)snprintf(out, out_bytes, "; no one or two changes make it fit, but %s does", text);
+        return;
+    }
+    (void)snprintf(out, out_bytes, "; no one or two changes and no other layout of these GPUs fit");
 }
 
 static void say_illegal(const nd_why *why, char *out)
@@ -161,9 +165,11 @@ static void describe_place(const nd_why *why, char *out, size_t out_bytes)
 {
     const nd_why_place *place = &why->place;
     if (place->rank > 0) {
-        (void)snprintf(out, out_bytes, "rank %s of %s%s mesh%s that fit%s", nd_format_count(place->rank).text,
-                       place->at_least ? "more than " : "", nd_format_count(place->meshes).text,
-                       place->meshes == 1 ? "" : "es", place->meshes == 1 ? "s" : "");
+        bool last_listed = place->at_least && place->rank == place->meshes;
+        (void)snprintf(out, out_bytes, "rank %s%s of %s%s mesh%s that fit%s", nd_format_count(place->rank).text,
+                       last_listed ? " or later" : "", place->at_least ? "more than " : "",
+                       nd_format_count(place->meshes).text, place->meshes == 1 ? "" : "es",
+                       place->meshes == 1 ? "s" : "");
     } else {
         (void)snprintf(out, out_bytes, "%s", why->comparison.slower.was_asked ? "the slower one" : "the faster one");
     }
@@ -191,7 +197,10 @@ static void say_place(const nd_why *why, char *out)
         (void)snprintf(out, ND_WHY_SENTENCE_MAX, "Yes: it is legal and fits, and no other layout here does.");
         return;
     }
-    const char *other = nd_why_other_name(why);
+    char other[96];
+    const nd_comparison_side *side = c->slower.was_asked ? &c->faster : &c->slower;
+    (void)snprintf(other, sizeof other, "%s%s", nd_why_other_name(why),
+                   side->estimate.memory.verdict == ND_VERDICT_NO ? " (which does not fit)" : "");
     char lost[256] = "";
     describe_loss(c, lost, sizeof lost);
     bool asked_slower = c->slower.was_asked;

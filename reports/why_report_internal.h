@@ -9,7 +9,7 @@ ND_BEGIN_DECLS
 
 enum { ND_WHY_AXES_TEXT_MAX = 96 };
 
-/** The words of a time term by its key. */
+/** The words of a time term by its key; the key itself for what has none. */
 const char *nd_why_time_label(const char *key);
 
 /** The largest term of memory. */
@@ -18,7 +18,7 @@ const nd_term *nd_why_largest_memory(const nd_memory_breakdown *memory);
 /** "dp_shard, cp and tp": the degrees that make the term smaller when they double; "no degree" when none does. */
 void nd_why_dividing_axes(const nd_divisions *divisions, const nd_term *term, char out[ND_WHY_AXES_TEXT_MAX]);
 
-/** Bytes of weights, gradients and optimizer; and of all else that is allocated. */
+/** Bytes of weights, gradients and optimizer. */
 double nd_why_state_bytes(const nd_memory_breakdown *memory);
 
 /** How the text calls the layout that is compared with: "the first plan", "the next plan", "the other layout". */

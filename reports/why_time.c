@@ -7,7 +7,7 @@
 #include "reports/format.h"
 #include "reports/why_report_internal.h"
 
-enum { REASON_MAX = 320 };
+enum { REASON_MAX = 512 };
 
 /* What the link of a collective reaches, per GPU. 0: unknown. */
 static double link_bytes_per_s(const nd_cluster_spec *cluster, const char *link)
@@ -21,6 +21,12 @@ static double link_bytes_per_s(const nd_cluster_spec *cluster, const char *link)
     return 0.0;
 }
 
+/* From one step of a side to the tokens of the asked layout's step. */
+static double scale_of(const nd_comparison_side *side)
+{
+    return side->step_s / side->estimate.time.step_s;
+}
+
 static void reason_comm(const nd_report_context *context, const nd_comparison_side *slower, const char *key, char *out)
 {
     const nd_comm_line *line = nd_comm_largest_of(&slower->comm, key);
@@ -28,8 +34,9 @@ static void reason_comm(const nd_report_context *context, const nd_comparison_si
         out[0] = '\0';
         return;
     }
+    double scale = scale_of(slower);
     double rate = link_bytes_per_s(context->cost->cluster, line->link);
-    char hidden[96] = "; no link rate hides it";
+    char hidden[96] = "; nothing runs beside it, so no link rate hides it";
     if (line->needed_bytes_per_s > rate) {
         (void)snprintf(hidden, sizeof hidden, "; it would be hidden at %s GB/s",
                        nd_format_gb_per_s(line->needed_bytes_per_s).text);
@@ -38,8 +45,8 @@ static void reason_comm(const nd_report_context *context, const nd_comparison_si
     }
     (void)snprintf(out, REASON_MAX,
                    "mostly %s: %s calls of %s among %s ranks, %s exposed; the %s carries %s GB/s a GPU%s", line->name,
-                   nd_format_number(line->calls_per_step).text, nd_format_bytes(line->bytes).text,
-                   nd_format_count(line->group.ranks).text, nd_format_seconds(line->exposed_s).text, line->link,
+                   nd_format_number(scale * line->calls_per_step).text, nd_format_bytes(line->bytes).text,
+                   nd_format_count(line->group.ranks).text, nd_format_seconds(scale * line->exposed_s).text, line->link,
                    nd_format_gb_per_s(rate).text, hidden);
 }
 
@@ -108,8 +115,8 @@ static void reason_other(const nd_report_context *context, const nd_comparison *
                        update_ranks(a), update_ranks(b));
     } else if (strcmp(key, "contention_s") == 0) {
         (void)snprintf(out, REASON_MAX, "%s of communication runs behind kernels and slows them, against %s",
-                       nd_format_seconds(c->slower.estimate.time.hidden_comm_s).text,
-                       nd_format_seconds(c->faster.estimate.time.hidden_comm_s).text);
+                       nd_format_seconds(scale_of(&c->slower) * c->slower.estimate.time.hidden_comm_s).text,
+                       nd_format_seconds(scale_of(&c->faster) * c->faster.estimate.time.hidden_comm_s).text);
     } else if (strcmp(key, "offload_s") == 0) {
         (void)snprintf(out, REASON_MAX, "offload=%s against offload=%s", nd_offload_name(a->offload),
                        nd_offload_name(b->offload));
@@ -213,7 +220,7 @@ nd_status nd_report_why_time(FILE *stream, const nd_report_context *context, con
     }
     if (c->within_uncertainty && c->explaining > 0) {
         const nd_time_breakdown *time = &c->slower.estimate.time;
-        double scale = c->slower.step_s / time->step_s;
+        double scale = scale_of(&c->slower);
         nd_report_paragraph(stream, &context->style, 2, 2,
                             "That is within the model's uncertainty (80 %% interval of the slower one: %s to %s): "
                             "measure both when it matters.",

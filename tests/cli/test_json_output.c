@@ -184,6 +184,71 @@ static void test_estimate_agrees_with_the_plan_that_suggest_printed(void)
     nd_json_free(doc);
 }
 
+static void test_why_calls_the_first_plan_first(void)
+{
+    int status = -1;
+    nd_json_doc *doc = run("suggest --model llama-3.1-8b --cluster 2x8xh100 --seq-len 4096 --global-batch 32 --json "
+                           "--top 1",
+                           &status);
+    nd_json plan = nd_json_at(member(nd_json_root(doc), "plans"), 0);
+    char command[1024];
+    (void)snprintf(command, sizeof command,
+                   "why --model llama-3.1-8b --cluster 2x8xh100 --seq-len 4096 --json --layout '%s'",
+                   text(member(plan, "layout"), "text"));
+    nd_json_doc *why = run(command, &status);
+    nd_json root = nd_json_root(why);
+    CU_ASSERT_EQUAL(status, 0);
+    CU_ASSERT_STRING_EQUAL(text(root, "schema"), "ndplan/why/1");
+    CU_ASSERT_STRING_NOT_EQUAL(text(root, "answer"), "not_first");
+    CU_ASSERT_EQUAL(integer(member(root, "place"), "rank"), 1);
+    nd_json terms = member(member(root, "comparison"), "terms");
+    double lost_s = 0.0;
+    for (size_t i = 0; i < nd_json_size(terms); i++) {
+        lost_s += number(nd_json_at(terms, i), "lost_s");
+    }
+    double step_s = number(member(root, "comparison"), "slower_step_s");
+    double gap_s = number(member(root, "comparison"), "lost_s");
+    CU_ASSERT_TRUE(lost_s - gap_s < 1e-9 * step_s && gap_s - lost_s < 1e-9 * step_s); /* sums of doubles */
+    nd_json_free(why);
+    nd_json_free(doc);
+}
+
+/* What why tells people to type does what it says. */
+static void test_a_change_can_be_typed(void)
+{
+    int status = -1;
+    nd_json_doc *doc = run("why --model llama-3.1-8b --cluster 2x8xh100 --seq-len 8192 --json --layout "
+                           "dp_shard=16,micro_batch=4",
+                           &status);
+    nd_json root = nd_json_root(doc);
+    CU_ASSERT_EQUAL(status, 1);
+    CU_ASSERT_STRING_EQUAL(text(root, "answer"), "unfit");
+    nd_json changes = member(root, "changes");
+    size_t typed = 0;
+    for (size_t i = 0; i < nd_json_size(changes); i++) {
+        nd_json change = nd_json_at(changes, i);
+        char words[512];
+        (void)snprintf(words, sizeof words, "%s", text(change, "change"));
+        const char *options = strstr(words, "--");
+        if (strncmp(text(change, "kind"), "loss", 4) == 0) {
+            continue; /* a kernel, not an option */
+        }
+        bool cluster = options != NULL && strstr(options, "--cluster") != NULL;
+        bool sequence = options != NULL && strstr(options, "--seq-len") != NULL;
+        char command[1024];
+        (void)snprintf(command, sizeof command, "estimate --model llama-3.1-8b %s %s %s --json --layout '%s'",
+                       cluster ? "" : "--cluster 2x8xh100", sequence ? "" : "--seq-len 8192",
+                       options != NULL ? options : "", text(member(change, "layout"), "text"));
+        nd_json_doc *estimate = run(command, &status);
+        nd_json memory = member(member(nd_json_root(estimate), "estimate"), "memory");
+        CU_ASSERT_EQUAL(number(memory, "peak_bytes"), number(change, "peak_bytes"));
+        nd_json_free(estimate);
+        typed++;
+    }
+    CU_ASSERT_TRUE(typed > 8);
+    nd_json_free(doc);
+}
+
 static void test_an_illegal_layout_is_a_document_too(void)
 {
     int status = -1;
@@ -253,6 +318,8 @@ int main(void)
         ND_TEST(test_the_same_question_has_the_same_answer),
         ND_TEST(test_a_pinned_layout_is_in_the_list),
         ND_TEST(test_estimate_agrees_with_the_plan_that_suggest_printed),
+        ND_TEST(test_why_calls_the_first_plan_first),
+        ND_TEST(test_a_change_can_be_typed),
         ND_TEST(test_an_illegal_layout_is_a_document_too),
         ND_TEST(test_nothing_fits_is_a_document_with_reasons),
         ND_TEST(test_every_list_is_a_document_with_items),

@@ -49,8 +49,8 @@ static void test_what_does_not_fit_gets_a_change_that_fits(void)
 
 static void test_another_layout_where_no_change_suffices(void)
 {
-    fixture_init(&fixture, "llama-3.1-70b", "4x8xh100", "ndplan", 8192, 32);
-    (void)ask("dp_replicate=32,micro_batch=1,grad_accum=1");
+    fixture_init(&fixture, "llama-3.1-405b", "32x8xh100", "ndplan", 8192, 256);
+    (void)ask("dp_replicate=256,micro_batch=1,grad_accum=1");
     CU_ASSERT_EQUAL(why.answer, ND_WHY_UNFIT);
     CU_ASSERT_TRUE_FATAL(why.has_search_fit);
     CU_ASSERT_TRUE(why.search_fit.estimate.memory.verdict != ND_VERDICT_NO);

@@ -1,0 +1,2 @@
+# The help of why.
+ndplan help why
