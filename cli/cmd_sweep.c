@@ -40,7 +40,8 @@ static const nd_option_id sweep_options[] = {
 
 static const nd_command_syntax sweep_syntax = {
     .name = "sweep",
-    .summary = "Vary one quantity and show the best layout at each value: GPUs, sequence, batch, NICs or\nNVLink domain",
+    .summary =
+        "Vary one quantity and show the best layout at each value: GPUs, sequence, batch, NICs or\nNVLink domain",
     .example = "ndplan sweep --model llama-3.1-8b --cluster 2x8xh100 --over gpus --from 8 --to 128",
     .usage = "ndplan sweep --model M --cluster C --over Q [--from A --to B [--steps N] | --values A,B,C] [options]",
     .options = sweep_options,

@@ -17,7 +17,7 @@ static const double nic_growth = 4.0;
 
 static nd_sweep_range default_range(const nd_cluster_spec *cluster, nd_sweep_quantity quantity)
 {
-    double gpus = cluster != NULL ? (double)cluster->gpus : 1.0;
+    double gpus = (double)cluster->gpus;
     switch (quantity) {
     case ND_SWEEP_GPUS:
         return (nd_sweep_range){(double)cluster->gpus_per_node, gpus_growth * gpus, 0};
@@ -72,6 +72,8 @@ static double rounded(const nd_cluster_spec *cluster, nd_sweep_quantity quantity
 nd_status nd_sweep_values(const nd_cluster_spec *cluster, nd_sweep_quantity quantity, const nd_sweep_range *range,
                           double out[ND_SWEEP_POINTS_MAX], int32_t *count, nd_error *err)
 {
+    const nd_cluster_spec any = {.nodes = 1, .gpus_per_node = 1, .gpus = 1};
+    cluster = cluster != NULL ? cluster : &any;
     nd_sweep_range r = default_range(cluster, quantity);
     r.from = range->from > 0.0 ? range->from : range->to > 0.0 ? fmin(r.from, range->to) : r.from;
     r.to = range->to > 0.0 ? range->to : fmax(r.to, r.from);

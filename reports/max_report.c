@@ -109,21 +109,13 @@ static void print_scope(FILE *stream, const nd_report_context *context, const nd
     if (context->quiet) {
         return;
     }
-    switch (limit->quantity) {
-    case ND_LIMIT_MICRO_BATCH:
+    if (limit->quantity == ND_LIMIT_MICRO_BATCH) {
         nd_report_paragraph(stream, &context->style, 2, 2, "Tried up to %s.", value_text(limit, limit->ceiling).text);
-        break;
-    case ND_LIMIT_SEQ_LEN:
-        nd_report_paragraph(
-            stream, &context->style, 2, 2, "In steps of %s, up to %s; micro-batch %s.",
-            value_text(limit, limit->step).text, value_text(limit, limit->ceiling).text,
-            limit->has_sure || limit->has_possible
-                ? nd_format_count((limit->has_sure ? limit->sure.sure : limit->possible.best).layout.micro_batch).text
-                : "1");
-        break;
-    case ND_LIMIT_GPUS:
-    case ND_LIMIT_QUANTITY_COUNT:
-        break;
+    } else if (limit->quantity == ND_LIMIT_SEQ_LEN) {
+        const nd_plan *plan = limit->has_sure ? &limit->sure.sure : limit->has_possible ? &limit->possible.best : NULL;
+        nd_report_paragraph(stream, &context->style, 2, 2, "In steps of %s, up to %s; micro-batch %d.",
+                            value_text(limit, limit->step).text, value_text(limit, limit->ceiling).text,
+                            plan != NULL ? (int)plan->layout.micro_batch : 1);
     }
 }
 

@@ -106,7 +106,7 @@ static void write_plan(nd_csv_writer *csv, const nd_sweep_point *point)
     const nd_point *p = &point->point;
     const nd_plan *plan = p->fits ? &p->best : p->has_closest ? &p->closest : NULL;
     char layout[512] = "";
-    double none = NAN;
+    double none = (double)NAN;
     if (plan != NULL) {
         (void)nd_layout_format(&plan->layout, layout, sizeof layout);
     }
@@ -128,7 +128,7 @@ static void write_plan(nd_csv_writer *csv, const nd_sweep_point *point)
 static void write_needs(nd_csv_writer *csv, const nd_sweep_point *point)
 {
     const nd_bandwidth_need *by_class[ND_LINK_CLASS_COUNT] = {NULL};
-    double none = NAN;
+    double none = (double)NAN;
     for (int32_t i = 0; i < point->needs_count; i++) {
         by_class[point->needs[i].link_class] = &point->needs[i];
     }

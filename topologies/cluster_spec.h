@@ -118,8 +118,8 @@ nd_status nd_cluster_parse(const char *text, size_t length, const char *origin, 
 nd_status nd_cluster_resize(const nd_cluster_spec *cluster, int64_t nodes, nd_cluster_spec *out,
                             nd_error *err) ND_NODISCARD;
 
-/** The same cluster with another number of GPUs: whole nodes, or a part of one node (a divisor of its GPUs) with its share
- * of the NICs and of the host memory. ND_EINVAL names the nearest counts. */
+/** The same cluster with another number of GPUs: whole nodes, or a part of one node (a divisor of its GPUs) with its
+ * share of the NICs and of the host memory. ND_EINVAL names the nearest counts. */
 nd_status nd_cluster_resize_gpus(const nd_cluster_spec *cluster, int64_t gpus, nd_cluster_spec *out,
                                  nd_error *err) ND_NODISCARD;
 
