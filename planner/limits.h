@@ -44,7 +44,8 @@ typedef struct nd_limit {
     nd_point fastest; /* micro-batch only: `best` is the fastest plan at the limit's global batch, there when it has
                        * another micro-batch (of up to 64) */
     bool has_earlier;
-    nd_point earlier; /* GPUs only, when no number suffices: a quarter of beyond's GPUs, to see what does not shrink */
+    nd_point earlier; /* GPUs only, when more do not help: a quarter of beyond's GPUs or fewer, to see what stays.
+                       * beyond.reason says what else stands in the way of more */
     int64_t searches;
 } nd_limit;
 

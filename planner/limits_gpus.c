@@ -1,5 +1,6 @@
 /* The fewest GPUs. More are not always enough where fewer are (the batch and the heads must divide), so that every
  * small count is tried. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,14 +55,21 @@ static nd_status search_gpus(nd_limit_hunt *hunt, int64_t value, bool rough, nd_
     uint32_t keys = hunt->pinned | (rough ? nd_layout_key_bit(ND_LAYOUT_KEY_MICRO_BATCH) : 0);
     nd_cluster_spec cluster;
     nd_train_spec train = *task->context->train;
-    ND_TRY(nd_cluster_resize_gpus(task->context->cluster, value, &cluster, err));
+    nd_error why;
+    if (nd_cluster_resize_gpus(task->context->cluster, value, &cluster, &why) != ND_OK) {
+        /* a single node whose network nobody stated */
+        hunt->point = (nd_point){.value = value, .contradictory = true};
+        (void)snprintf(hunt->point.reason, sizeof hunt->point.reason, "%.500s", why.message);
+        return ND_OK;
+    }
     if (!task->batch_given) {
         train.global_batch_seqs = nd_task_batch_seqs(task, value, pinned ? task->pin.micro_batch : 1);
     }
     return nd_point_search(task, value, &cluster, &train, keys, &hunt->pin, &hunt->point, err);
 }
 
-/* Whether GPUs stopped helping at candidate `index`: a quarter of them (or fewer) need as little memory. */
+/* Whether GPUs stopped helping at candidate `index`: a quarter of them (or fewer) need as little memory. Only powers of
+ * two of nodes can tell: the batch and the heads may not divide by 3. */
 static nd_status stops_helping(nd_limit_hunt *hunt, const candidates *list, int32_t index, int32_t *earlier,
                                bool *stops, nd_error *err)
 {
@@ -77,8 +85,28 @@ static nd_status stops_helping(nd_limit_hunt *hunt, const candidates *list, int3
             *earlier = i;
         }
     }
+    int64_t nodes = list->gpus[index] / hunt->task->context->cluster->gpus_per_node;
     *stops = now.legal && least_bytes > 0.0 && now.least_bytes > (1.0 - least_saving) * least_bytes &&
-             list->gpus[index] >= EVERY_NODE_UP_TO * hunt->task->context->cluster->gpus_per_node;
+             nodes >= EVERY_NODE_UP_TO && (nodes & (nodes - 1)) == 0;
+    return ND_OK;
+}
+
+/* Nothing fits up to candidate `last`: keep the last one that is legal, a quarter of it when that needs as little, and
+ * what stands in the way of more. */
+static nd_status give_up(nd_limit_hunt *hunt, const candidates *list, int32_t last, int32_t last_legal, int32_t earlier,
+                         nd_error *err)
+{
+    nd_limit *out = hunt->out;
+    nd_point beyond;
+    ND_TRY(nd_limit_look_again(hunt, list->gpus[last], true, err));
+    beyond = hunt->point;
+    if (earlier >= 0) {
+        ND_TRY(nd_limit_take(hunt, list->gpus[earlier], &out->has_earlier, &out->earlier, err));
+    }
+    ND_TRY(nd_limit_take(hunt, list->gpus[last_legal >= 0 ? last_legal : last], &out->has_beyond, &out->beyond, err));
+    if (beyond.contradictory) { /* no larger cluster can be described, or none that the pins divide */
+        memcpy(out->beyond.reason, beyond.reason, sizeof out->beyond.reason);
+    }
     return ND_OK;
 }
 
@@ -86,8 +114,7 @@ static nd_status stops_helping(nd_limit_hunt *hunt, const candidates *list, int3
 static nd_status first_candidate(nd_limit_hunt *hunt, const candidates *list, nd_limit_level level, int64_t most,
                                  int32_t *found, nd_error *err)
 {
-    nd_limit *out = hunt->out;
-    bool any_legal = false;
+    int32_t last_legal = -1;
     *found = -1;
     for (int32_t i = 0; i < list->count && list->gpus[i] <= most; i++) {
         nd_limit_seen seen;
@@ -98,21 +125,16 @@ static nd_status first_candidate(nd_limit_hunt *hunt, const candidates *list, nd
             *found = i;
             return ND_OK;
         }
-        any_legal = any_legal || seen.legal;
+        last_legal = seen.legal ? i : last_legal;
         if (!seen.reached[ND_LEVEL_POSSIBLE]) {
             ND_TRY(stops_helping(hunt, list, i, &earlier, &stops, err));
         }
-        bool illegal = !any_legal && list->gpus[i] >= ILLEGAL_NODES_MAX * hunt->task->context->cluster->gpus_per_node;
+        bool illegal =
+            last_legal < 0 && list->gpus[i] >= ILLEGAL_NODES_MAX * hunt->task->context->cluster->gpus_per_node;
         if (!stops && !illegal && i + 1 < list->count) {
             continue;
         }
-        if (level == ND_LEVEL_POSSIBLE) {
-            if (stops) {
-                ND_TRY(nd_limit_take(hunt, list->gpus[earlier], &out->has_earlier, &out->earlier, err));
-            }
-            ND_TRY(nd_limit_take(hunt, list->gpus[i], &out->has_beyond, &out->beyond, err));
-        }
-        return ND_OK;
+        return level == ND_LEVEL_POSSIBLE ? give_up(hunt, list, i, last_legal, stops ? earlier : -1, err) : ND_OK;
     }
     return ND_OK;
 }

@@ -18,7 +18,8 @@ static void put_point(nd_json_writer *json, const char *key, bool present, const
     if (plan != NULL) {
         nd_json_put_layout(json, &plan->layout);
         nd_json_put_estimate(json, &plan->estimate);
-    } else {
+    }
+    if (point->reason[0] != '\0') {
         nd_json_put_string(json, "reason", point->reason);
     }
     nd_json_end_object(json);

@@ -166,6 +166,9 @@ static void print_closest(FILE *stream, const nd_report_context *context, const 
                         "At %s the smallest layout needs %s GiB a GPU (phase %s) and has %s GiB: %s",
                         value_text(limit, beyond->value).text, nd_format_gib(memory->peak_bytes).text,
                         nd_phase_name(memory->phase), nd_format_gib(memory->capacity_bytes).text, layout);
+    if (beyond->reason[0] != '\0') {
+        nd_report_paragraph(stream, &context->style, 2, 2, "More GPUs: %s", beyond->reason);
+    }
 }
 
 static nd_status print_fixes(FILE *stream, const nd_report_context *context, const nd_limit_view *view, nd_error *err)

@@ -254,6 +254,19 @@ static void test_more_gpus_do_not_help_where_nothing_divides(void)
                    0.99 * limit.earlier.closest.estimate.memory.peak_bytes);
 }
 
+static void test_a_node_without_a_known_network_is_not_multiplied(void)
+{
+    nd_error err;
+    fixture_init(&fixture, "llama-3.1-70b", "4xa100", "ndplan", 4096, 4);
+    fixture.cluster.facts.nics_per_node = 0;
+    nd_task task = task_of("");
+    ND_ASSERT_OK(nd_limit_gpus(&task, &limit, &err));
+    CU_ASSERT_FALSE(limit.has_sure || limit.has_possible);
+    CU_ASSERT_TRUE_FATAL(limit.has_beyond && limit.beyond.has_closest);
+    CU_ASSERT_EQUAL(limit.beyond.value, 4);
+    ND_ASSERT_CONTAINS(limit.beyond.reason, "network");
+}
+
 static void test_contradictory_pins_are_an_error(void)
 {
     nd_error err;
@@ -289,6 +302,7 @@ int main(void)
         ND_TEST(test_with_a_given_batch_only_its_divisors_count),
         ND_TEST(test_the_fewest_gpus_are_those_of_brute_force),
         ND_TEST(test_more_gpus_do_not_help_where_nothing_divides),
+        ND_TEST(test_a_node_without_a_known_network_is_not_multiplied),
         ND_TEST(test_contradictory_pins_are_an_error),
         ND_TEST(test_nothing_that_fits_names_the_closest),
         {NULL, NULL},
