@@ -18,6 +18,8 @@ typedef struct nd_command {
 extern const nd_command nd_command_suggest;
 extern const nd_command nd_command_estimate;
 extern const nd_command nd_command_why;
+extern const nd_command nd_command_max;
+extern const nd_command nd_command_sweep;
 extern const nd_command nd_command_list;
 extern const nd_command nd_command_calibrate;
 extern const nd_command nd_command_validate;

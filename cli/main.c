@@ -7,8 +7,9 @@
 #include "cli/command.h"
 #include "core/text.h"
 
-static const nd_command *const commands[] = {&nd_command_suggest, &nd_command_estimate,  &nd_command_why,
-                                             &nd_command_list,    &nd_command_calibrate, &nd_command_validate};
+static const nd_command *const commands[] = {&nd_command_suggest,   &nd_command_estimate, &nd_command_why,
+                                             &nd_command_max,       &nd_command_sweep,    &nd_command_list,
+                                             &nd_command_calibrate, &nd_command_validate};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* Commands of the design that this version does not have, and what comes nearest to each. */
@@ -17,8 +18,6 @@ typedef struct absent_command {
     const char *instead;
 } absent_command;
 static const absent_command absent_commands[] = {
-    {"max", "ndplan suggest"},
-    {"sweep", "ndplan suggest"},
     {"check", "ndplan estimate --framework F --layout L"},
     {"export", "ndplan suggest --framework F"},
     {"diagram", "ndplan estimate --layout L"},

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "reports/bandwidth_text.h"
 #include "reports/comm_table.h"
 #include "reports/format.h"
 #include "reports/stage_text.h"
@@ -289,6 +290,7 @@ nd_status nd_report_estimate(FILE *stream, const nd_report_context *context, con
     ND_TRY(print_time(stream, context, &view->estimate.time, err));
     print_simulation(stream, context, view);
     ND_TRY(nd_report_comm(stream, context, &view->comm, err));
+    nd_report_bandwidth(stream, context, view->needs, view->needs_count);
     print_batch(stream, context, view);
     ND_TRY(print_checkpoints(stream, context, view, err));
     print_sources(stream, context);

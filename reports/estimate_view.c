@@ -43,6 +43,7 @@ void nd_estimate_view_build(const nd_cost_context *cost, const nd_framework *fra
     nd_split_stages(cost, layout, &prices, &out->split);
     out->is_simulated = nd_simulate_step(cost, layout, &prices, NULL, NULL, &out->simulation, &out->why_not) == ND_OK;
     nd_estimate_comm(cost, layout, &out->comm);
+    out->needs_count = nd_bandwidth_needs(cost, layout, out->needs);
     for (int32_t i = 0; i < ND_CHECKPOINT_ROWS; i++) {
         build_checkpoint(cost, framework, layout, modes[i], &out->checkpoints[i]);
     }

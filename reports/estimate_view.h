@@ -4,6 +4,7 @@
 
 #include "cost_model/simulate.h"
 #include "cost_model/split.h"
+#include "planner/bandwidth.h"
 #include "planner/constraints.h"
 #include "reports/report.h"
 
@@ -31,6 +32,8 @@ typedef struct nd_estimate_view {
     nd_simulation simulation;
     nd_error why_not;
     nd_comm_breakdown comm;
+    nd_bandwidth_need needs[ND_LINK_CLASS_COUNT]; /* link rates that would hide it */
+    int32_t needs_count;
     nd_checkpoint_row checkpoints[ND_CHECKPOINT_ROWS]; /* none, selective, full */
     int64_t effective_batch_seqs;
     double effective_batch_tokens;

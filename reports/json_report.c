@@ -1,6 +1,7 @@
 #include "reports/json_report.h"
 
 #include "core/json_writer.h"
+#include "reports/bandwidth_text.h"
 #include "reports/json_report_internal.h"
 #include "reports/terms.h"
 
@@ -336,6 +337,7 @@ void nd_json_estimate(FILE *stream, const nd_report_context *context, const nd_e
     put_simulation(&json, view);
     put_batch(&json, view);
     put_comm(&json, &view->comm);
+    nd_json_put_bandwidth(&json, view->needs, view->needs_count);
     put_checkpoints(&json, view);
     nd_json_end_object(&json);
     nd_json_writer_finish(&json);

@@ -3,6 +3,7 @@
 #define ND_REPORTS_JSON_REPORT_INTERNAL_H
 
 #include "core/json_writer.h"
+#include "planner/fixes.h"
 #include "reports/report.h"
 
 ND_BEGIN_DECLS
@@ -16,6 +17,9 @@ void nd_json_put_layout(nd_json_writer *json, const nd_layout *layout);
 /** "memory": {...} and "time": {...} */
 void nd_json_put_memory(nd_json_writer *json, const nd_memory_breakdown *memory);
 void nd_json_put_time(nd_json_writer *json, const nd_time_breakdown *time);
+
+/** {...}: one change of a layout */
+void nd_json_put_fix(nd_json_writer *json, const nd_fix *fix);
 
 /** "estimate": {...} */
 void nd_json_put_estimate(nd_json_writer *json, const nd_estimate *estimate);

@@ -43,7 +43,8 @@ typedef struct nd_plot_point {
 
 typedef enum nd_plot_kind {
     ND_PLOT_SCATTER,
-    ND_PLOT_LINE, /* through the points in their order; a gap where one cannot be shown */
+    ND_PLOT_LINE,  /* through the points in their order; a gap where one cannot be shown */
+    ND_PLOT_CURVE, /* a line without markers */
     ND_PLOT_KIND_COUNT
 } nd_plot_kind;
 

@@ -96,7 +96,7 @@ static void draw_bars(const nd_plot_chart *c, const nd_plot_series *series)
 
 static bool has_marks(const nd_plot_series *series)
 {
-    return series->kind == ND_PLOT_SCATTER || series->count <= LINE_MARKS_MAX;
+    return series->kind == ND_PLOT_SCATTER || (series->kind == ND_PLOT_LINE && series->count <= LINE_MARKS_MAX);
 }
 
 static void draw_marks(const nd_plot_chart *c, int32_t index)
@@ -135,7 +135,7 @@ void nd_plot_chart_series(nd_plot_chart *c, int32_t index)
     if (series->bars) {
         draw_bars(c, series);
     }
-    if (series->kind == ND_PLOT_LINE) {
+    if (series->kind != ND_PLOT_SCATTER) {
         draw_line(c, index);
     }
     if (has_marks(series)) {
@@ -148,7 +148,7 @@ void nd_plot_chart_sign(const nd_plot_chart *c, int32_t index, double x, double 
 {
     const nd_plot_series *series = &c->plot->series[index];
     fprintf(c->out, "<g class='nd-c%d'>", (int)nd_plot_colour(index));
-    if (series->kind == ND_PLOT_LINE) {
+    if (series->kind != ND_PLOT_SCATTER) {
         fprintf(c->out, "<path fill='none' stroke='currentColor' stroke-width='1.8'%s d='M%.1f %.1fh28'/>",
                 nd_plot_dash(index), x, y);
     }

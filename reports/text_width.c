@@ -1,5 +1,6 @@
 #include "reports/text_width.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 
 typedef struct code_range {
@@ -82,6 +83,13 @@ size_t nd_text_prefix(const char *text, int32_t columns)
     return (size_t)((const char *)s - text);
 }
 
+/* After a blank, or after a comma that does not group the digits of a number. */
+static bool can_break_before(const char *text, size_t end)
+{
+    bool in_number = end > 1 && isdigit((unsigned char)text[end]) && isdigit((unsigned char)text[end - 2]);
+    return text[end - 1] == ' ' || (text[end - 1] == ',' && !in_number);
+}
+
 size_t nd_text_line(const char *text, int32_t columns)
 {
     size_t bytes = nd_text_prefix(text, columns);
@@ -89,7 +97,7 @@ size_t nd_text_line(const char *text, int32_t columns)
         return bytes;
     }
     size_t end = bytes;
-    while (end > 0 && text[end - 1] != ' ' && text[end - 1] != ',') {
+    while (end > 0 && !can_break_before(text, end)) {
         end--;
     }
     while (end > 0 && text[end - 1] == ' ') {

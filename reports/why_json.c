@@ -36,31 +36,14 @@ static void put_rules(nd_json_writer *json, const nd_why *why)
              found ? &repair->estimate : &why->legal.estimate);
 }
 
-static void put_fix(nd_json_writer *json, const char *key, const nd_fix *fix)
+static void put_smallest(nd_json_writer *json, const char *key, bool present, const nd_fix *fix)
 {
-    if (key != NULL) {
-        nd_json_key(json, key);
-    }
-    if (fix == NULL) {
+    nd_json_key(json, key);
+    if (present) {
+        nd_json_put_fix(json, fix);
+    } else {
         nd_json_null(json);
-        return;
     }
-    char change[2 * ND_FIX_TEXT_MAX];
-    nd_fix_change(fix, change, sizeof change);
-    nd_json_begin_object(json);
-    nd_json_put_string(json, "kind", nd_fix_kind_name(fix->kind));
-    if (fix->second != ND_FIX_COUNT) {
-        nd_json_put_string(json, "second_kind", nd_fix_kind_name(fix->second));
-    }
-    nd_json_put_string(json, "change", change);
-    nd_json_put_double(json, "saved_bytes", fix->saved_bytes);
-    nd_json_put_double(json, "slower_frac", fix->slower_frac);
-    nd_json_put_double(json, "peak_bytes", fix->estimate.memory.peak_bytes);
-    nd_json_put_string(json, "verdict", nd_verdict_name(fix->estimate.memory.verdict));
-    nd_json_put_bool(json, "host_fits", fix->host_fits);
-    nd_json_put_double(json, "step_s", fix->estimate.time.step_s);
-    nd_json_put_layout(json, &fix->layout);
-    nd_json_end_object(json);
 }
 
 static void put_remedies(nd_json_writer *json, const nd_report_context *context, const nd_why *why)
@@ -68,13 +51,13 @@ static void put_remedies(nd_json_writer *json, const nd_report_context *context,
     nd_fix fixes[ND_FIXES_MAX];
     bool legal = why->answer != ND_WHY_ILLEGAL;
     int32_t count = legal ? nd_fixes_find(context->cost, context->framework, &why->layout, NULL, fixes) : 0;
-    put_fix(json, "smallest_change_likely", why->has_likely ? &why->likely : NULL);
-    put_fix(json, "smallest_change_sure", why->has_sure ? &why->sure : NULL);
+    put_smallest(json, "smallest_change_likely", why->has_likely, &why->likely);
+    put_smallest(json, "smallest_change_sure", why->has_sure, &why->sure);
     put_plan(json, "search_fit", why->has_search_fit, &why->search_fit.layout, &why->search_fit.estimate);
     nd_json_key(json, "changes");
     nd_json_begin_array(json);
     for (int32_t i = 0; i < count; i++) {
-        put_fix(json, NULL, &fixes[i]);
+        nd_json_put_fix(json, &fixes[i]);
     }
     nd_json_end_array(json);
 }

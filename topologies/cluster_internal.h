@@ -40,6 +40,12 @@ nd_status nd_cluster_parse_root(nd_json root, nd_cluster_spec *out, nd_error *er
 /** Derive gpus, nvlink_domain, nic_bytes_per_s and the tiers from gpu, nodes, gpus_per_node and facts. */
 nd_status nd_cluster_build(nd_cluster_spec *spec, nd_error *err) ND_NODISCARD;
 
+/** Name the cluster after its GPU or base and its counts. */
+void nd_cluster_set_name(nd_cluster_spec *spec);
+
+/** NICs and host memory belong to a node's number of GPUs; a node of another number gets its share. */
+void nd_cluster_scale_node(nd_cluster_spec *spec, int64_t gpus_per_node);
+
 /** Say in the note where the fast links join fewer GPUs than the node or rack could. */
 void nd_cluster_note_domain(nd_cluster_spec *spec);
 

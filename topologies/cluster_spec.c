@@ -15,7 +15,7 @@ enum { TEXT_MAX = 4096 };
 
 static const char forms[] = "write NODESxGPUSxTYPE (2x8xh100), a cluster and a count (p5.48xlarge:4) or a .json file";
 
-static void name_cluster(nd_cluster_spec *spec)
+void nd_cluster_set_name(nd_cluster_spec *spec)
 {
     if (spec->base_name[0] != '\0') {
         (void)snprintf(spec->name, sizeof spec->name, spec->nodes > 1 ? "%.80s:%lld" : "%.80s", spec->base_name,
@@ -30,8 +30,7 @@ static void name_cluster(nd_cluster_spec *spec)
     }
 }
 
-/* NICs and host memory of a reference node belong to its number of GPUs; another node gets its share. */
-static void scale_node(nd_cluster_spec *spec, int64_t gpus_per_node)
+void nd_cluster_scale_node(nd_cluster_spec *spec, int64_t gpus_per_node)
 {
     int64_t reference = spec->gpus_per_node > 0 ? spec->gpus_per_node : gpus_per_node;
     int64_t nics = spec->facts.nics_per_node * gpus_per_node / reference;
@@ -70,10 +69,10 @@ static nd_status load_reference(const nd_resource *entry, int64_t nodes, int64_t
     if (status != ND_OK) {
         return status;
     }
-    scale_node(&spec, gpus_per_node);
+    nd_cluster_scale_node(&spec, gpus_per_node);
     spec.nodes = nodes;
     nd_figure_copy(spec.source, sizeof spec.source, spec.gpu.source);
-    name_cluster(&spec);
+    nd_cluster_set_name(&spec);
     ND_TRY(nd_cluster_build(&spec, err));
     note_reference(&spec);
     *out = spec;
@@ -301,7 +300,7 @@ nd_status nd_cluster_resize(const nd_cluster_spec *cluster, int64_t nodes, nd_cl
     nd_cluster_spec spec = *cluster;
     spec.nodes = nodes;
     ND_TRY(nd_cluster_build(&spec, err));
-    name_cluster(&spec);
+    nd_cluster_set_name(&spec);
     *out = spec;
     return ND_OK;
 }

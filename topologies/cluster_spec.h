@@ -119,6 +119,23 @@ nd_status nd_cluster_parse(const char *text, size_t length, const char *origin, 
 nd_status nd_cluster_resize(const nd_cluster_spec *cluster, int64_t nodes, nd_cluster_spec *out,
                             nd_error *err) ND_NODISCARD;
 
+/** The same cluster with another number of GPUs: whole nodes, or a part of one node (a divisor of its GPUs) with its
+ * share of the NICs and of the host memory. ND_EINVAL names the nearest counts. */
+nd_status nd_cluster_resize_gpus(const nd_cluster_spec *cluster, int64_t gpus, nd_cluster_spec *out,
+                                 nd_error *err) ND_NODISCARD;
+
+/** The same cluster with another network rate.
+ * \param[in] node_bytes_per_s  of all NICs of one node together, one direction
+ * \return ND_EINVAL when nothing crosses the network, or for a rate that is none. */
+nd_status nd_cluster_with_nics(const nd_cluster_spec *cluster, double node_bytes_per_s, nd_cluster_spec *out,
+                               nd_error *err) ND_NODISCARD;
+
+/** The same cluster whose fast links join `domain_gpus` GPUs: a divisor of a node's GPUs, or a multiple (a rack; tiers
+ * follow as in a topology file, so racks that a job would not fill are used evenly). ND_EINVAL for other counts and
+ * where the GPUs have no such links. */
+nd_status nd_cluster_with_link_domain(const nd_cluster_spec *cluster, int64_t domain_gpus, nd_cluster_spec *out,
+                                      nd_error *err) ND_NODISCARD;
+
 size_t nd_cluster_builtin_count(void);
 const char *nd_cluster_builtin_name(size_t index);
 

@@ -36,6 +36,7 @@ static void test_lines_break_after_blanks_and_commas(void)
     CU_ASSERT_EQUAL(nd_text_line("one two", 5), 3);
     CU_ASSERT_EQUAL(nd_text_line("one two", 3), 3);
     CU_ASSERT_EQUAL(nd_text_line("tp=2,cp=2", 6), 5);
+    CU_ASSERT_EQUAL(nd_text_line("of 2,238 GiB", 6), 2);
     CU_ASSERT_EQUAL(nd_text_line("unbreakable", 4), 4);
 }
 
