@@ -1,8 +1,8 @@
 /** The same training on every sensible part of a cluster: which size costs least, which is the smallest that fits, and
  * what step time, memory and GPUs trade for one another.
  *
- * Sizes: 1, 2, 4, ... GPUs of one node, then 1 to 8 nodes, then 2^k and 3 x 2^k nodes, and the whole cluster. The global
- * batch stays the same, so a size that it does not divide over is left out by the search itself.
+ * Sizes: 1, 2, 4, ... GPUs of one node, then 1 to 8 nodes, then 2^k and 3 x 2^k nodes, and the whole cluster. The
+ * global batch stays the same; on a size that it does not divide over, no layout is legal.
  */
 #ifndef ND_PLANNER_SCALE_H
 #define ND_PLANNER_SCALE_H
@@ -15,7 +15,7 @@ ND_BEGIN_DECLS
 enum { ND_SCALE_SIZES_MAX = 64 };
 
 typedef enum nd_scale_goal {
-    ND_SCALE_COST,  /* least dollars for the tokens: the best layout of every size, cheapest first */
+    ND_SCALE_COST,  /* least dollars for the tokens: one layout of every size, cheapest first; those in doubt last */
     ND_SCALE_GPUS,  /* fewest GPUs on which a layout surely fits; then what may fit on fewer; then its other layouts */
     ND_SCALE_PARETO /* no other layout is as fast, as small and on as few GPUs; fastest first */
 } nd_scale_goal;
@@ -29,34 +29,39 @@ typedef struct nd_scale_options {
 /** What was done about one size. */
 typedef struct nd_scale_size {
     int64_t gpus;
-    bool searched; /* false: a bound showed that it cannot help */
+    bool searched; /* false: a bound showed that it cannot help, or the options leave it no layout */
     int64_t fitting;
 } nd_scale_size;
 
 typedef struct nd_scale_list {
-    nd_plan_list plans; /* of all sizes, at most options->search.top; counts are sums, rejections of the largest size
-                           searched */
+    nd_plan_list plans; /* of all sizes, at most search.top; counts are sums, rejections those of the last search */
     nd_scale_size sizes[ND_SCALE_SIZES_MAX];
     int32_t sizes_count;
-    double coarseness_frac; /* ND_SCALE_PARETO: points this near to a listed one in every respect were left out */
+    double coarseness_frac; /* ND_SCALE_PARETO: nd_pareto_front() */
 } nd_scale_list;
 
-/** Sizes of parts of `cluster` in GPUs, ascending. \return how many */
-int32_t nd_scale_sizes(const nd_cluster_spec *cluster, int64_t out[ND_SCALE_SIZES_MAX]);
+/** Sizes of parts of `cluster` in GPUs, ascending.
+ * \param[in] whole_nodes  no part of a node: instances of a cloud are rented whole
+ * \return how many */
+int32_t nd_scale_sizes(const nd_cluster_spec *cluster, bool whole_nodes, int64_t out[ND_SCALE_SIZES_MAX]);
 
-/** The cluster of `gpus` GPUs, one of nd_scale_sizes(). */
+/** The part of `cluster` that has `gpus` GPUs, one of nd_scale_sizes(). */
 nd_status nd_scale_cluster(const nd_cluster_spec *cluster, int64_t gpus, nd_cluster_spec *out,
                            nd_error *err) ND_NODISCARD;
 
-/** Search all sizes of context->cluster.
+/** Search the sizes of context->cluster.
  * \param[out] out  free out->plans with nd_plan_list_free()
- * \return what nd_search() returns for the whole cluster when no size can be searched. */
+ * \return when no size can be searched, what nd_search() says of the whole cluster */
 nd_status nd_scale_search(const nd_cost_context *context, const nd_framework *framework,
                           const nd_scale_options *options, nd_scale_list *out, nd_error *err) ND_NODISCARD;
 
-/** Least GPUs over which weights and optimizer could be divided: fewer hold no layout. 1 where offload or LoRA leave no
- * such bound. */
-int64_t nd_scale_least_gpus(const nd_cost_context *context, const nd_search_options *search);
+/** Fewest GPUs over which weights and optimizer can be divided: no layout fits on fewer. 1 where offload, LoRA or
+ * options->include_unfit leave no such bound. */
+int64_t nd_scale_least_gpus(const nd_cost_context *context, const nd_search_options *options);
+
+/** No layout of `gpus` GPUs trains a million tokens for less: every FLOP at the peak rate, causal attention, and only
+ * the failures and saves that every layout has. */
+double nd_scale_least_usd_per_million_tokens(const nd_cost_context *context, const nd_run_spec *run, int64_t gpus);
 
 ND_END_DECLS
 
