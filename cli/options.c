@@ -38,7 +38,7 @@ static const option_row option_table[ND_OPTION_COUNT] = {
     [ND_OPTION_MAX] = {"--max", 0, "tp=8", "only layouts up to these degrees"},
     [ND_OPTION_ALL] = {"--all", 0, NULL, "rank layouts that do not fit, too"},
     [ND_OPTION_PARETO] = {"--pareto", 0, NULL, "what step time, memory and GPUs trade for one another"},
-    [ND_OPTION_TOKENS] = {"--tokens", 0, "N", "of the whole run: 15T, 300B, 1.5e12; days, dollars, energy"},
+    [ND_OPTION_TOKENS] = {"--tokens", 0, "N", "of the whole run, like 15T: days, dollars, energy"},
     [ND_OPTION_PRICE] = {"--price", 0, "USD", "of one GPU hour, instead of the cluster's"},
     [ND_OPTION_MTBF_HOURS] = {"--mtbf-hours", 0, "H", "mean hours between failures of one GPU; inf: none"},
     [ND_OPTION_CHECKPOINT_INTERVAL] = {"--checkpoint-interval", 0, "T", "work between two saves: 30m, 2h, 600s"},

@@ -132,8 +132,8 @@ static void no_plan_is_cheaper_than_the_bound(void)
 /* Where failures eat almost everything, larger clusters cannot win and are not searched. */
 static void sizes_that_cannot_win_are_skipped(void)
 {
-    start("llama-3.1-8b", "64x8xh100", 512);
-    run.failures_per_gpu_hour = 0.2;
+    start("llama-3.1-8b", "16x8xh100", 128);
+    run.failures_per_gpu_hour = 0.5;
     nd_scale_list list = scale_search(ND_SCALE_COST, 1);
     CU_ASSERT_EQUAL_FATAL(list.plans.count, 1);
     CU_ASSERT_FALSE(list.sizes[list.sizes_count - 1].searched);
