@@ -370,29 +370,6 @@ static void print_notes(FILE *stream, const nd_report_context *context, const nd
     }
 }
 
-/* Layouts of one list never change the batch; a batch that nobody chose deserves a word on what it means. */
-static void print_batch(FILE *stream, const nd_report_context *context)
-{
-    const nd_train_spec *train = context->cost->train;
-    double seqs = (double)train->global_batch_seqs;
-    char tokens[64];
-    (void)snprintf(tokens, sizeof tokens, "%s", nd_format_number(seqs * (double)train->seq_len_tokens).text);
-    if (!context->batch_assumed) {
-        nd_report_paragraph(
-            stream, &context->style, 0, 2,
-            "Every layout makes steps of %s sequences (%s tokens): the learning rate is the same for all.",
-            nd_format_count(train->global_batch_seqs).text, tokens);
-        return;
-    }
-    nd_report_paragraph(
-        stream, &context->style, 0, 2,
-        "Every layout makes steps of %s sequences (%s tokens), which were assumed: against steps of one "
-        "sequence on one GPU the learning rate is x %s by the linear rule, x %s by the square-root rule "
-        "(usual with Adam). A larger --global-batch accumulates and hides more communication.",
-        nd_format_count(train->global_batch_seqs).text, tokens, nd_format_number(seqs).text,
-        nd_format_number(sqrt(seqs)).text);
-}
-
 static void print_next_step(FILE *stream, const nd_report_context *context, const nd_layout *layout)
 {
     char text[512];
@@ -481,7 +458,7 @@ nd_status nd_report_plans(FILE *stream, const nd_report_context *context, const 
             }
             print_notes(stream, context, list);
             nd_report_run_short(stream, context, &list->plans[0]);
-            print_batch(stream, context);
+            nd_report_batch(stream, context);
             print_next_step(stream, context, &list->plans[0].layout);
         }
     }

@@ -185,6 +185,28 @@ void nd_report_run_short(FILE *stream, const nd_report_context *context, const n
     }
 }
 
+void nd_report_batch(FILE *stream, const nd_report_context *context)
+{
+    const nd_train_spec *train = context->cost->train;
+    double seqs = (double)train->global_batch_seqs;
+    char tokens[64];
+    (void)snprintf(tokens, sizeof tokens, "%s", nd_format_number(seqs * (double)train->seq_len_tokens).text);
+    if (!context->batch_assumed) {
+        nd_report_paragraph(
+            stream, &context->style, 0, 2,
+            "Every layout makes steps of %s sequences (%s tokens): the learning rate is the same for all.",
+            nd_format_count(train->global_batch_seqs).text, tokens);
+        return;
+    }
+    nd_report_paragraph(
+        stream, &context->style, 0, 2,
+        "Every layout makes steps of %s sequences (%s tokens), which were assumed: against steps of one "
+        "sequence on one GPU the learning rate is x %s by the linear rule, x %s by the square-root rule "
+        "(usual with Adam). A larger --global-batch accumulates and hides more communication.",
+        nd_format_count(train->global_batch_seqs).text, tokens, nd_format_number(seqs).text,
+        nd_format_number(sqrt(seqs)).text);
+}
+
 void nd_run_days_text(const nd_report_context *context, const nd_plan *plan, char *cell, size_t cell_bytes)
 {
     cell[0] = '\0';

@@ -14,6 +14,9 @@ nd_status nd_report_run(FILE *stream, const nd_report_context *context, const nd
 /** The same in two sentences, under a list of plans; nothing when context->run is NULL. */
 void nd_report_run_short(FILE *stream, const nd_report_context *context, const nd_plan *plan);
 
+/** The batch, which layouts of one list never change, and what it means for the learning rate when nobody chose it. */
+void nd_report_batch(FILE *stream, const nd_report_context *context);
+
 /** Cells of the columns of a list, and "" where context->run does not say enough for it. */
 void nd_run_days_text(const nd_report_context *context, const nd_plan *plan, char *cell, size_t cell_bytes);
 void nd_run_usd_text(const nd_report_context *context, const nd_plan *plan, char *cell, size_t cell_bytes);
