@@ -6,6 +6,7 @@
 #include "cli/inputs.h"
 #include "cli/layout_input.h"
 #include "cli/output_file.h"
+#include "cli/run_input.h"
 #include "planner/constraints.h"
 #include "reports/csv_report.h"
 #include "reports/estimate_report.h"
@@ -29,6 +30,11 @@ static const nd_option_id estimate_options[] = {
     ND_OPTION_CALIBRATION,
     ND_OPTION_ANCHOR,
     ND_OPTION_TRACE,
+    ND_OPTION_TOKENS,
+    ND_OPTION_PRICE,
+    ND_OPTION_MTBF_HOURS,
+    ND_OPTION_CHECKPOINT_INTERVAL,
+    ND_OPTION_STORAGE,
     ND_OPTION_JSON,
     ND_OPTION_CSV,
     ND_OPTION_QUIET,
@@ -72,7 +78,7 @@ static nd_status print_legal(const nd_report_context *context, const nd_estimate
         nd_json_estimate(stdout, context, view);
         return ND_OK;
     case ND_REPORT_CSV:
-        nd_csv_plans(stdout, &plan, 1);
+        nd_csv_plans_run(stdout, context, &plan, 1);
         return ND_OK;
     case ND_REPORT_TEXT:
         break;
@@ -115,6 +121,9 @@ static nd_status run_estimate(const nd_options *options, int *exit_status, nd_er
     ND_TRY(nd_layout_input(&inputs, text, &layout, &keys, err));
     ND_TRY(nd_inputs_finish(&inputs, err));
     nd_layout_input_sequence_parallel(&inputs, &layout, keys);
+    nd_run_spec run;
+    bool has_run = false;
+    ND_TRY(nd_run_input_load(options, &inputs, false, &run, &has_run, err));
     ND_TRY(nd_inputs_anchor(options, &inputs, &layout, err));
 
     nd_report_context context = {
@@ -124,6 +133,7 @@ static nd_status run_estimate(const nd_options *options, int *exit_status, nd_er
         .assumptions_count = inputs.assumptions_count,
         .style = nd_command_style(),
         .quiet = nd_options_has(options, ND_OPTION_QUIET),
+        .run = has_run ? &run : NULL,
     };
     nd_refusal refusal = {0};
     /* a user who named a framework wants its rule rather than what its stack cannot do */
@@ -140,6 +150,7 @@ static nd_status run_estimate(const nd_options *options, int *exit_status, nd_er
     }
     nd_estimate_view view;
     nd_estimate_view_build(&inputs.cost, inputs.framework, &layout, &view);
+    ND_TRY(nd_run_input_check(&inputs, &run, &(nd_plan){layout, view.estimate}, err));
     *exit_status = view.estimate.memory.verdict == ND_VERDICT_NO ? ND_EXIT_NO : ND_EXIT_DONE;
     return print_legal(&context, &view, format, err);
 }

@@ -1,11 +1,10 @@
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/mixed_input.h"
-#include "core/text.h"
-#include "planner/search.h"
+#include "cli/run_input.h"
+#include "cli/suggest_input.h"
 #include "reports/csv_report.h"
 #include "reports/json_report.h"
 #include "reports/plan_table.h"
@@ -17,7 +16,9 @@ static const nd_option_id suggest_options[] = {
     ND_OPTION_ATTENTION,   ND_OPTION_FRAMEWORK,    ND_OPTION_STACK,
     ND_OPTION_CALIBRATION, ND_OPTION_ANCHOR,       ND_OPTION_TOP,
     ND_OPTION_OBJECTIVE,   ND_OPTION_PIN,          ND_OPTION_MAX,
-    ND_OPTION_ALL,         ND_OPTION_JSON,         ND_OPTION_CSV,
+    ND_OPTION_ALL,         ND_OPTION_PARETO,       ND_OPTION_TOKENS,
+    ND_OPTION_PRICE,       ND_OPTION_MTBF_HOURS,   ND_OPTION_CHECKPOINT_INTERVAL,
+    ND_OPTION_STORAGE,     ND_OPTION_JSON,         ND_OPTION_CSV,
     ND_OPTION_VERBOSE,     ND_OPTION_QUIET,        ND_OPTION_HELP,
 };
 
@@ -31,97 +32,37 @@ static const nd_command_syntax suggest_syntax = {
     .notes = "Exit status: 0 something fits, 1 nothing fits, 2 usage or input error.",
 };
 
-/* The layout keys that --max understands: those that are degrees. */
-static const uint32_t degree_keys = 1u << ND_LAYOUT_KEY_PP | 1u << ND_LAYOUT_KEY_DP_REPLICATE |
-                                    1u << ND_LAYOUT_KEY_DP_SHARD | 1u << ND_LAYOUT_KEY_CP | 1u << ND_LAYOUT_KEY_TP |
-                                    1u << ND_LAYOUT_KEY_EP | 1u << ND_LAYOUT_KEY_VPP | 1u << ND_LAYOUT_KEY_MICRO_BATCH;
+/* What one run of the command works with. */
+typedef struct suggestion {
+    nd_inputs inputs;
+    nd_suggest_input input;
+    nd_run_spec run;
+    bool has_run;
+    nd_scale_list scale; /* its plans are the answer, also of a search without sizes */
+} suggestion;
 
-/* A layout string behind an option: the message begins with the option's name. */
-static nd_status parse_layout_option(const nd_options *options, nd_option_id id, nd_layout *layout, uint32_t *given,
-                                     nd_error *err)
+static nd_status print_plans(const nd_options *options, const suggestion *s, nd_report_format format, nd_error *err)
 {
-    const char *text = options->value[id];
-    if (text == NULL) {
-        return ND_OK;
-    }
-    nd_error inner;
-    nd_status status = nd_layout_parse(text, layout, given, &inner);
-    return status == ND_OK ? ND_OK : nd_fail(err, status, "%s: %.900s", nd_option_name(id), inner.message);
-}
-
-static nd_status check_limits(uint32_t limited, nd_error *err)
-{
-    for (int key = 0; key < ND_LAYOUT_KEY_COUNT; key++) {
-        if ((limited & ~degree_keys) >> key & 1u) {
-            return nd_fail(err, ND_EINVAL, "--max: %s is no degree; --pin %s=VALUE fixes it",
-                           nd_layout_key_name((nd_layout_key)key), nd_layout_key_name((nd_layout_key)key));
-        }
-    }
-    return ND_OK;
-}
-
-static nd_status parse_objective(const nd_options *options, nd_objective *out, nd_error *err)
-{
-    static const char *const names[] = {"throughput", "memory"};
-    const char *text = options->value[ND_OPTION_OBJECTIVE];
-    if (text == NULL || strcmp(text, "throughput") == 0) {
-        *out = ND_OBJECTIVE_THROUGHPUT;
-        return ND_OK;
-    }
-    if (strcmp(text, "memory") == 0) {
-        *out = ND_OBJECTIVE_MEMORY;
-        return ND_OK;
-    }
-    if (strcmp(text, "cost") == 0 || strcmp(text, "gpus") == 0) {
-        return nd_fail(
-            err, ND_EUNSUPPORTED,
-            "--objective %s is not available in this version (" NDPLAN_VERSION "); throughput and memory are", text);
-    }
-    const char *nearest = nd_text_nearest(text, names, 2);
-    return nd_fail(err, ND_EINVAL, "--objective must be throughput or memory, got '%s'%s%s%s", text,
-                   nearest != NULL ? "; did you mean '" : "", nearest != NULL ? nearest : "",
-                   nearest != NULL ? "'?" : "");
-}
-
-/* A person reads ten plans; a program looks for the one it has in mind. */
-enum { MACHINE_TOP = 100 };
-
-static nd_status load_search(const nd_options *options, nd_report_format format, nd_search_options *out, nd_error *err)
-{
-    nd_search_options search = nd_search_options_default();
-    search.top = format == ND_REPORT_TEXT ? search.top : MACHINE_TOP;
-    ND_TRY(parse_objective(options, &search.objective, err));
-    if (nd_options_has(options, ND_OPTION_TOP)) {
-        int64_t top = 0;
-        ND_TRY(nd_text_int(options->value[ND_OPTION_TOP], "--top", 1, ND_PLANS_MAX, &top, err));
-        search.top = (int32_t)top;
-    }
-    ND_TRY(parse_layout_option(options, ND_OPTION_PIN, &search.pin, &search.pinned, err));
-    ND_TRY(parse_layout_option(options, ND_OPTION_MAX, &search.max, &search.limited, err));
-    ND_TRY(check_limits(search.limited, err));
-    search.include_unfit = nd_options_has(options, ND_OPTION_ALL);
-    *out = search;
-    return ND_OK;
-}
-
-static nd_status print_plans(const nd_options *options, const nd_inputs *inputs, const nd_plan_list *list,
-                             nd_objective objective, nd_report_format format, nd_error *err)
-{
+    const nd_plan_list *list = &s->scale.plans;
     nd_report_context context = {
-        .cost = &inputs->cost,
-        .framework = inputs->framework,
-        .assumptions = inputs->assumptions,
-        .assumptions_count = inputs->assumptions_count,
+        .cost = &s->inputs.cost,
+        .framework = s->inputs.framework,
+        .assumptions = s->inputs.assumptions,
+        .assumptions_count = s->inputs.assumptions_count,
         .style = nd_command_style(),
         .verbose = nd_options_has(options, ND_OPTION_VERBOSE),
         .quiet = nd_options_has(options, ND_OPTION_QUIET),
+        .run = s->has_run ? &s->run : NULL,
+        .scale = s->input.over_sizes ? &s->scale : NULL,
+        .scale_goal = s->input.goal,
+        .batch_assumed = !s->inputs.global_batch_given,
     };
     switch (format) {
     case ND_REPORT_JSON:
         nd_json_plans(stdout, &context, list);
         return ND_OK;
     case ND_REPORT_CSV:
-        nd_csv_plans(stdout, list->plans, list->count);
+        nd_csv_plans_run(stdout, &context, list->plans, list->count);
         if (list->fitting == 0) {
             fputs("ndplan: nothing fits; without --csv the closest layout and the reasons are shown\n", stderr);
         }
@@ -129,32 +70,59 @@ static nd_status print_plans(const nd_options *options, const nd_inputs *inputs,
     case ND_REPORT_TEXT:
         break;
     }
-    return nd_report_plans(stdout, &context, list, objective, err);
+    return nd_report_plans(stdout, &context, list, s->input.search.objective, err);
+}
+
+static nd_status load(const nd_options *options, suggestion *s, nd_error *err)
+{
+    ND_TRY(nd_inputs_load(options, &s->inputs, err));
+    if (!s->inputs.global_batch_given) {
+        nd_inputs_default_batch(&s->inputs, s->inputs.cluster.gpus,
+                                "one sequence for each GPU; yours decides accumulation");
+    }
+    bool by_cost = s->input.over_sizes && s->input.goal == ND_SCALE_COST;
+    ND_TRY(nd_run_input_load(options, &s->inputs, by_cost, &s->run, &s->has_run, err));
+    if (by_cost && !(s->run.price_usd_per_gpu_hour > 0.0)) {
+        return nd_fail(err, ND_EINVAL,
+                       "--objective cost needs a price and none is known for %s; give dollars per GPU hour, like "
+                       "--price 2.5",
+                       s->inputs.cluster.name);
+    }
+    ND_TRY(nd_inputs_finish(&s->inputs, err));
+    return nd_inputs_anchor(options, &s->inputs, NULL, err);
+}
+
+static nd_status search(suggestion *s, nd_error *err)
+{
+    if (!s->input.over_sizes) {
+        return nd_search(&s->inputs.cost, s->inputs.framework, &s->input.search, &s->scale.plans, err);
+    }
+    nd_scale_options options = {s->input.goal, s->input.search, s->has_run ? &s->run : NULL};
+    return nd_scale_search(&s->inputs.cost, s->inputs.framework, &options, &s->scale, err);
 }
 
 static nd_status run_suggest(const nd_options *options, int *exit_status, nd_error *err)
 {
-    nd_inputs inputs;
-    nd_search_options search;
+    suggestion s = {.has_run = false};
     nd_report_format format = ND_REPORT_TEXT;
     ND_TRY(nd_command_format(options, &format, err));
-    ND_TRY(load_search(options, format, &search, err));
+    ND_TRY(nd_suggest_input_load(options, format, &s.input, err));
     bool handled = false;
-    nd_status mixed = nd_mixed_suggest(options, &search, format, &handled, exit_status, err);
+    nd_status mixed = nd_mixed_suggest(options, &s.input.search, format, &handled, exit_status, err);
     if (mixed != ND_OK || handled) {
         return mixed;
     }
-    ND_TRY(nd_inputs_load(options, &inputs, err));
-    if (!inputs.global_batch_given) {
-        nd_inputs_default_batch(&inputs, inputs.cluster.gpus, "one sequence for each GPU; yours decides accumulation");
+    ND_TRY(load(options, &s, err));
+    ND_TRY(search(&s, err));
+    nd_status status = ND_OK;
+    if (s.has_run && s.scale.plans.count > 0) {
+        status = nd_run_input_check(&s.inputs, &s.run, &s.scale.plans.plans[0], err);
     }
-    ND_TRY(nd_inputs_finish(&inputs, err));
-    ND_TRY(nd_inputs_anchor(options, &inputs, NULL, err));
-    nd_plan_list list = {0};
-    ND_TRY(nd_search(&inputs.cost, inputs.framework, &search, &list, err));
-    nd_status status = print_plans(options, &inputs, &list, search.objective, format, err);
-    *exit_status = list.fitting > 0 ? ND_EXIT_DONE : ND_EXIT_NO;
-    nd_plan_list_free(&list);
+    if (status == ND_OK) {
+        status = print_plans(options, &s, format, err);
+    }
+    *exit_status = s.scale.plans.fitting > 0 ? ND_EXIT_DONE : ND_EXIT_NO;
+    nd_plan_list_free(&s.scale.plans);
     return status;
 }
 

@@ -38,6 +38,12 @@ typedef enum nd_option_id {
     ND_OPTION_PIN,
     ND_OPTION_MAX,
     ND_OPTION_ALL,
+    ND_OPTION_PARETO,
+    ND_OPTION_TOKENS,
+    ND_OPTION_PRICE,
+    ND_OPTION_MTBF_HOURS,
+    ND_OPTION_CHECKPOINT_INTERVAL,
+    ND_OPTION_STORAGE,
     ND_OPTION_RUNS,
     ND_OPTION_BY,
     ND_OPTION_WORST,
@@ -60,7 +66,6 @@ typedef enum nd_option_id {
     ND_OPTION_QUIET,
     ND_OPTION_HELP,
     ND_OPTION_EXPORT, /* from here on: named in the design, not in this version */
-    ND_OPTION_PARETO,
     ND_OPTION_DIAGRAM,
     ND_OPTION_HTML,
     ND_OPTION_COUNT

@@ -1,4 +1,5 @@
-/** Parts of the memory estimate: what a rank holds, its states, its activations. Private to cost_model/memory*.c. */
+/** Parts of the memory estimate: what a rank holds, its states, its activations. Private to cost_model/memory*.c
+ * and checkpoint.c. */
 #ifndef ND_COST_MODEL_MEMORY_INTERNAL_H
 #define ND_COST_MODEL_MEMORY_INTERNAL_H
 
@@ -40,6 +41,8 @@ typedef struct nd_activations {
 nd_holdings nd_memory_hold(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                            int32_t stage, const int64_t counts[ND_LAYER_KINDS_MAX]);
 nd_states nd_memory_states(const nd_cost_context *context, const nd_layout *layout, const nd_holdings *holdings);
+/** Bytes of one trained weight as it is held, without its master copy. */
+double nd_memory_weight_bytes(const nd_cost_context *context);
 
 /** memory_activations.c. */
 nd_activations nd_memory_activations(const nd_cost_context *context, const nd_layout *layout,

@@ -165,6 +165,11 @@ static widths measure(const nd_cost_context *context, double compute_bytes)
                     .temp = stack->optimizer_temp_bytes};
 }
 
+double nd_memory_weight_bytes(const nd_cost_context *context)
+{
+    return measure(context, (double)nd_dtype_compute_bytes(context->train->precision)).weight;
+}
+
 static nd_states full_states(const nd_cost_context *context, const nd_layout *layout, const nd_holdings *h,
                              const division *d)
 {

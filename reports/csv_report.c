@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cost_model/run_cost.h"
 #include "reports/terms.h"
 
 static void separate(nd_csv_writer *csv)
@@ -90,6 +91,17 @@ static void plan_header(nd_csv_writer *csv)
     for (size_t i = 0; i < sizeof speed / sizeof speed[0]; i++) {
         nd_csv_writer_text(csv, speed[i]);
     }
+    static const char *const run[] = {"gpus",
+                                      "run_tokens",
+                                      "run_wall_s",
+                                      "run_goodput_frac",
+                                      "run_gpu_hours",
+                                      "run_usd",
+                                      "usd_per_million_tokens",
+                                      "run_site_joule"};
+    for (size_t i = 0; i < sizeof run / sizeof run[0]; i++) {
+        nd_csv_writer_text(csv, run[i]);
+    }
     nd_csv_writer_end_row(csv);
 }
 
@@ -138,7 +150,32 @@ static void plan_estimate(nd_csv_writer *csv, const nd_estimate *estimate)
     nd_csv_writer_text(csv, estimate->bound_by);
 }
 
-void nd_csv_plans(FILE *stream, const nd_plan *plans, int32_t count)
+/* What was not asked or is not known is an empty field. */
+static void put_known(nd_csv_writer *csv, bool known, double value)
+{
+    nd_csv_writer_double(csv, known ? value : HUGE_VAL);
+}
+
+static void plan_run(nd_csv_writer *csv, const nd_report_context *context, const nd_plan *plan)
+{
+    nd_run_cost cost = {0};
+    const nd_run_spec *run = context != NULL ? context->run : NULL;
+    bool tokens = run != NULL && run->tokens > 0.0;
+    bool price = run != NULL && run->price_usd_per_gpu_hour > 0.0;
+    if (run != NULL) {
+        nd_run_cost_of(context->cost, &plan->layout, &plan->estimate, run, &cost);
+    }
+    nd_csv_writer_int(csv, nd_layout_ranks(&plan->layout));
+    put_known(csv, tokens, tokens ? run->tokens : 0.0);
+    put_known(csv, tokens, cost.wall_s);
+    put_known(csv, run != NULL, cost.plain.goodput_frac);
+    put_known(csv, tokens, cost.gpu_hours);
+    put_known(csv, tokens && price, cost.usd);
+    put_known(csv, price, cost.usd_per_million_tokens);
+    put_known(csv, tokens && cost.gpu_power_w > 0.0, cost.site_joule);
+}
+
+void nd_csv_plans_run(FILE *stream, const nd_report_context *context, const nd_plan *plans, int32_t count)
 {
     nd_csv_writer csv = {stream, false};
     plan_header(&csv);
@@ -146,6 +183,12 @@ void nd_csv_plans(FILE *stream, const nd_plan *plans, int32_t count)
         nd_csv_writer_int(&csv, i + 1);
         plan_layout(&csv, &plans[i].layout);
         plan_estimate(&csv, &plans[i].estimate);
+        plan_run(&csv, context, &plans[i]);
         nd_csv_writer_end_row(&csv);
     }
+}
+
+void nd_csv_plans(FILE *stream, const nd_plan *plans, int32_t count)
+{
+    nd_csv_plans_run(stream, NULL, plans, count);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "planner/plan.h"
+#include "reports/report.h"
 
 ND_BEGIN_DECLS
 
@@ -24,6 +25,9 @@ void nd_csv_writer_end_row(nd_csv_writer *csv);
 
 /** Header and one row for each plan; `count` may be 0. */
 void nd_csv_plans(FILE *stream, const nd_plan *plans, int32_t count);
+
+/** The same with the columns of the whole run filled in as far as context->run tells. */
+void nd_csv_plans_run(FILE *stream, const nd_report_context *context, const nd_plan *plans, int32_t count);
 
 ND_END_DECLS
 

@@ -7,6 +7,7 @@
 #include "reports/bandwidth_text.h"
 #include "reports/comm_table.h"
 #include "reports/format.h"
+#include "reports/run_report.h"
 #include "reports/stage_text.h"
 #include "reports/terms.h"
 
@@ -225,6 +226,38 @@ static void add_checkpoint(nd_table *table, const nd_checkpoint_row *row)
     nd_table_add(table, row->has_baseline ? nd_format_percent(row->slower_frac).text : "-");
 }
 
+/* Where full recompute leaves the ranges of the rule of thumb, and which figure of this step explains it. */
+static void print_rule_of_thumb(FILE *stream, const nd_report_context *context, const nd_estimate_view *view)
+{
+    const nd_checkpoint_row *none = &view->checkpoints[0];
+    const nd_checkpoint_row *full = &view->checkpoints[ND_CHECKPOINT_ROWS - 1];
+    if (!full->allowed || !full->has_baseline) {
+        return;
+    }
+    if (full->saved_frac > 0.8 || full->saved_frac < 0.6) {
+        nd_report_paragraph(stream, &context->style, 2, 2, "Full saves %s %% here: %s.",
+                            nd_format_percent(full->saved_frac).text,
+                            full->saved_frac > 0.8 ? "of each layer only its input stays"
+                                                   : "what the layers save is not most of the activation memory");
+    }
+    const nd_time_breakdown *time = &none->estimate.time;
+    if (full->slower_frac < 0.2) {
+        nd_report_paragraph(stream, &context->style, 2, 2,
+                            "Full costs %s %% here: only the forward pass of the layers repeats, and %s %% of the step "
+                            "without recompute is no compute at all.",
+                            nd_format_percent(full->slower_frac).text,
+                            nd_format_percent(1.0 - time->compute_s / time->step_s).text);
+    } else if (full->slower_frac > 0.3) {
+        const nd_time_breakdown *with = &full->estimate.time;
+        nd_report_paragraph(
+            stream, &context->style, 2, 2,
+            "Full costs %s %% here: %s of repeated compute and %s more of exposed communication and "
+            "bubble.",
+            nd_format_percent(full->slower_frac).text, nd_format_seconds(with->recompute_s).text,
+            nd_format_seconds(with->exposed_comm_s + with->bubble_s - time->exposed_comm_s - time->bubble_s).text);
+    }
+}
+
 static nd_status print_checkpoints(FILE *stream, const nd_report_context *context, const nd_estimate_view *view,
                                    nd_error *err)
 {
@@ -243,6 +276,7 @@ static nd_status print_checkpoints(FILE *stream, const nd_report_context *contex
     ND_TRY(print_and_free(table, stream, context, err));
     nd_report_paragraph(stream, &context->style, 2, 2,
                         "The usual rule of thumb: 60-80 %% of the activation memory for 20-30 %% more time.");
+    print_rule_of_thumb(stream, context, view);
     return ND_OK;
 }
 
@@ -293,6 +327,7 @@ nd_status nd_report_estimate(FILE *stream, const nd_report_context *context, con
     nd_report_bandwidth(stream, context, view->needs, view->needs_count);
     print_batch(stream, context, view);
     ND_TRY(print_checkpoints(stream, context, view, err));
+    ND_TRY(nd_report_run(stream, context, &(nd_plan){view->layout, view->estimate}, err));
     print_sources(stream, context);
     return ND_OK;
 }

@@ -99,6 +99,24 @@ nd_text nd_format_params(int64_t params)
     return format_with_unit((double)params, steps, sizeof steps / sizeof steps[0]);
 }
 
+nd_text nd_format_tokens(double tokens)
+{
+    static const unit_step steps[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}};
+    return tokens < 1e3 ? nd_format_number(tokens) : format_with_unit(tokens, steps, sizeof steps / sizeof steps[0]);
+}
+
+nd_text nd_format_usd(double usd)
+{
+    static const unit_step steps[] = {{1e9, "B"}, {1e6, "M"}};
+    return usd < 0.9995e6 ? nd_format_number(usd) : format_with_unit(usd, steps, sizeof steps / sizeof steps[0]);
+}
+
+nd_text nd_format_energy(double joule)
+{
+    static const unit_step steps[] = {{3.6e12, "GWh"}, {3.6e9, "MWh"}, {3.6e6, "kWh"}, {3.6e3, "Wh"}};
+    return format_with_unit(joule, steps, sizeof steps / sizeof steps[0]);
+}
+
 nd_text nd_format_gb_per_s(double bytes_per_s)
 {
     return nd_format_number(bytes_per_s / ND_GIGA);

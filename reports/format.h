@@ -32,6 +32,11 @@ nd_text nd_format_seconds(double seconds);
 nd_text nd_format_percent(double fraction);
 /** Parameters: "8.03 B", "350 M". */
 nd_text nd_format_params(int64_t params);
+/** Tokens: "15.0 T", "300 B"; dollars without the sign: "3.12 M", "812". */
+nd_text nd_format_tokens(double tokens);
+nd_text nd_format_usd(double usd);
+/** Joule as people pay for it: "812 kWh", "5.31 GWh". */
+nd_text nd_format_energy(double joule);
 /** Rates: bytes/s as GB/s, FLOP/s as TFLOP/s; the number alone. */
 nd_text nd_format_gb_per_s(double bytes_per_s);
 nd_text nd_format_tflops(double flops_per_s);

@@ -3,6 +3,7 @@
 #include "core/json_writer.h"
 #include "reports/bandwidth_text.h"
 #include "reports/json_report_internal.h"
+#include "reports/json_run.h"
 #include "reports/terms.h"
 
 void nd_json_put_layout(nd_json_writer *json, const nd_layout *layout)
@@ -71,10 +72,9 @@ void nd_json_put_time(nd_json_writer *json, const nd_time_breakdown *time)
     nd_json_end_object(json);
 }
 
-void nd_json_put_estimate(nd_json_writer *json, const nd_estimate *estimate)
+/* The members of "estimate". */
+static void put_estimate_members(nd_json_writer *json, const nd_estimate *estimate)
 {
-    nd_json_key(json, "estimate");
-    nd_json_begin_object(json);
     nd_json_put_memory(json, &estimate->memory);
     nd_json_put_time(json, &estimate->time);
     nd_json_put_double(json, "tokens_per_s", estimate->tokens_per_s);
@@ -83,6 +83,22 @@ void nd_json_put_estimate(nd_json_writer *json, const nd_estimate *estimate)
     nd_json_put_double(json, "hfu_frac", estimate->hfu_frac);
     nd_json_put_double(json, "flops_per_token", estimate->flops_per_token);
     nd_json_put_string(json, "bound_by", estimate->bound_by);
+}
+
+void nd_json_put_estimate(nd_json_writer *json, const nd_estimate *estimate)
+{
+    nd_json_key(json, "estimate");
+    nd_json_begin_object(json);
+    put_estimate_members(json, estimate);
+    nd_json_end_object(json);
+}
+
+static void put_estimate_and_run(nd_json_writer *json, const nd_report_context *context, const nd_plan *plan)
+{
+    nd_json_key(json, "estimate");
+    nd_json_begin_object(json);
+    put_estimate_members(json, &plan->estimate);
+    nd_json_put_run(json, context, plan);
     nd_json_end_object(json);
 }
 
@@ -170,14 +186,15 @@ void nd_json_put_head(nd_json_writer *json, const nd_report_context *context, co
     put_assumptions(json, context);
 }
 
-static void put_plan(nd_json_writer *json, const nd_plan *plan, int32_t rank)
+static void put_plan(nd_json_writer *json, const nd_report_context *context, const nd_plan *plan, int32_t rank)
 {
     nd_json_begin_object(json);
     if (rank > 0) {
         nd_json_put_int(json, "rank", rank);
     }
+    nd_json_put_int(json, "gpus", nd_layout_ranks(&plan->layout));
     nd_json_put_layout(json, &plan->layout);
-    nd_json_put_estimate(json, &plan->estimate);
+    put_estimate_and_run(json, context, plan);
     nd_json_key(json, "notes");
     nd_json_begin_array(json);
     char note[256];
@@ -204,6 +221,26 @@ static void put_rejections(nd_json_writer *json, const nd_plan_list *list)
     nd_json_end_array(json);
 }
 
+/* Only where sizes were searched; "coarseness_frac" belongs to the front. */
+static void put_sizes(nd_json_writer *json, const nd_report_context *context)
+{
+    const nd_scale_list *scale = context->scale;
+    if (scale == NULL) {
+        return;
+    }
+    nd_json_key(json, "sizes");
+    nd_json_begin_array(json);
+    for (int32_t i = 0; i < scale->sizes_count; i++) {
+        nd_json_begin_object(json);
+        nd_json_put_int(json, "gpus", scale->sizes[i].gpus);
+        nd_json_put_bool(json, "searched", scale->sizes[i].searched);
+        nd_json_put_int(json, "fitting", scale->sizes[i].fitting);
+        nd_json_end_object(json);
+    }
+    nd_json_end_array(json);
+    nd_json_put_double(json, "coarseness_frac", scale->coarseness_frac);
+}
+
 void nd_json_plans(FILE *stream, const nd_report_context *context, const nd_plan_list *list)
 {
     nd_json_writer json = nd_json_writer_start(stream);
@@ -212,12 +249,12 @@ void nd_json_plans(FILE *stream, const nd_report_context *context, const nd_plan
     nd_json_key(&json, "plans");
     nd_json_begin_array(&json);
     for (int32_t i = 0; i < list->count; i++) {
-        put_plan(&json, &list->plans[i], i + 1);
+        put_plan(&json, context, &list->plans[i], i + 1);
     }
     nd_json_end_array(&json);
     nd_json_key(&json, "closest");
     if (list->fitting == 0 && list->has_closest) {
-        put_plan(&json, &list->closest, 0);
+        put_plan(&json, context, &list->closest, 0);
     } else {
         nd_json_null(&json);
     }
@@ -225,6 +262,7 @@ void nd_json_plans(FILE *stream, const nd_report_context *context, const nd_plan
     nd_json_put_int(&json, "evaluated", list->evaluated);
     nd_json_put_int(&json, "fitting", list->fitting);
     put_rejections(&json, list);
+    put_sizes(&json, context);
     nd_json_put_double(&json, "elapsed_s", list->elapsed_s);
     nd_json_end_object(&json);
     nd_json_writer_finish(&json);
@@ -333,7 +371,7 @@ void nd_json_estimate(FILE *stream, const nd_report_context *context, const nd_e
     nd_json_put_bool(&json, "legal", true);
     nd_json_put_layout(&json, &view->layout);
     put_stages(&json, &view->split);
-    nd_json_put_estimate(&json, &view->estimate);
+    put_estimate_and_run(&json, context, &(nd_plan){view->layout, view->estimate});
     put_simulation(&json, view);
     put_batch(&json, view);
     put_comm(&json, &view->comm);

@@ -6,11 +6,14 @@
 #include "planner/fixes.h"
 #include "reports/format.h"
 #include "reports/rejections.h"
+#include "reports/run_report.h"
+#include "reports/scale_report.h"
 #include "reports/terms.h"
 
 enum { CELL_MAX = 64, NOTED_PLANS = 3 };
 
 typedef void (*cell_writer)(const nd_plan *plan, int32_t rank, char *cell);
+typedef void (*run_writer)(const nd_report_context *context, const nd_plan *plan, char *cell, size_t cell_bytes);
 
 /* A column that says the same in every row is left out; what it says goes into one line below unless it is the
  * neutral value. */
@@ -20,6 +23,7 @@ typedef struct plan_column {
     const char *neutral; /* not worth saying */
     const char *where;   /* the rows that have a value at all: the others say the neutral one; NULL: all */
     cell_writer write;
+    run_writer write_run; /* instead of `write`: what depends on the run or on the sizes searched; "" hides it */
 } plan_column;
 
 static void write_rank(const nd_plan *plan, int32_t rank, char *cell)
@@ -161,32 +165,43 @@ static void write_bound(const nd_plan *plan, int32_t rank, char *cell)
     (void)snprintf(cell, CELL_MAX, "%s", plan->estimate.bound_by);
 }
 
+/* Without a search over sizes all plans use all GPUs. */
+static void write_gpus(const nd_report_context *context, const nd_plan *plan, char *cell, size_t cell_bytes)
+{
+    (void)snprintf(cell, cell_bytes, "%s",
+                   context->scale != NULL ? nd_format_count(nd_layout_ranks(&plan->layout)).text : "");
+}
+
 #define LEFT  ND_ALIGN_LEFT
 #define RIGHT ND_ALIGN_RIGHT
 static const plan_column plan_columns[] = {
-    {{"#", NULL, RIGHT, 0, 0}, NULL, NULL, NULL, write_rank},
-    {{"pp", NULL, RIGHT, 0, 0}, "pp", "1", NULL, write_pp},
-    {{"dp", "repl", RIGHT, 0, 0}, "dp_replicate", "1", NULL, write_dp_replicate},
-    {{"dp", "shard", RIGHT, 0, 0}, "dp_shard", "1", NULL, write_dp_shard},
-    {{"cp", NULL, RIGHT, 0, 0}, "cp", "1", NULL, write_cp},
-    {{"tp", NULL, RIGHT, 0, 0}, "tp", "1", NULL, write_tp},
-    {{"ep", NULL, RIGHT, 0, 0}, "ep", "1", NULL, write_ep},
-    {{"vpp", NULL, RIGHT, 3, 0}, "vpp", "-", "pp > 1", write_vpp},
-    {{"sp", NULL, LEFT, 4, 0}, "sp", "-", "tp > 1", write_sp},
-    {{"batch", "x acc", RIGHT, 0, 0}, NULL, NULL, NULL, write_batch},
-    {{"shar-", "ding", LEFT, 0, 0}, "sharding", "none", NULL, write_sharding},
-    {{"recompute", NULL, LEFT, 0, 0}, "recompute", "", NULL, write_recompute},
-    {{"cp", "method", LEFT, 5, 0}, "cp_method", "-", "cp > 1", write_cp_method},
-    {{"schedule", NULL, LEFT, 6, 0}, "schedule", "-", "pp > 1", write_schedule},
-    {{"split", NULL, LEFT, 1, 0}, "split", "-", "pp > 1", write_split},
-    {{"offload", NULL, LEFT, 2, 0}, "offload", "none", NULL, write_offload},
-    {{"memory", "GiB", RIGHT, 0, 0}, NULL, NULL, NULL, write_memory},
-    {{"fits", NULL, LEFT, 0, 0}, "fits", "", NULL, write_verdict},
-    {{"step", "s", RIGHT, 0, 0}, NULL, NULL, NULL, write_step},
-    {{"tokens/s", NULL, RIGHT, 10, 0}, NULL, NULL, NULL, write_tokens},
-    {{"tok/s", "per GPU", RIGHT, 7, 0}, NULL, NULL, NULL, write_tokens_per_gpu},
-    {{"MFU", "%", RIGHT, 8, 0}, NULL, NULL, NULL, write_mfu},
-    {{"bound by", NULL, LEFT, 9, 0}, "bound by", "", NULL, write_bound},
+    {{"#", NULL, RIGHT, 0, 0}, NULL, NULL, NULL, write_rank, NULL},
+    {{"GPUs", NULL, RIGHT, 0, 0}, NULL, NULL, NULL, NULL, write_gpus},
+    {{"pp", NULL, RIGHT, 0, 0}, "pp", "1", NULL, write_pp, NULL},
+    {{"dp", "repl", RIGHT, 0, 0}, "dp_replicate", "1", NULL, write_dp_replicate, NULL},
+    {{"dp", "shard", RIGHT, 0, 0}, "dp_shard", "1", NULL, write_dp_shard, NULL},
+    {{"cp", NULL, RIGHT, 0, 0}, "cp", "1", NULL, write_cp, NULL},
+    {{"tp", NULL, RIGHT, 0, 0}, "tp", "1", NULL, write_tp, NULL},
+    {{"ep", NULL, RIGHT, 0, 0}, "ep", "1", NULL, write_ep, NULL},
+    {{"vpp", NULL, RIGHT, 3, 0}, "vpp", "-", "pp > 1", write_vpp, NULL},
+    {{"sp", NULL, LEFT, 4, 0}, "sp", "-", "tp > 1", write_sp, NULL},
+    {{"batch", "x acc", RIGHT, 0, 0}, NULL, NULL, NULL, write_batch, NULL},
+    {{"shar-", "ding", LEFT, 0, 0}, "sharding", "none", NULL, write_sharding, NULL},
+    {{"recompute", NULL, LEFT, 0, 0}, "recompute", "", NULL, write_recompute, NULL},
+    {{"cp", "method", LEFT, 5, 0}, "cp_method", "-", "cp > 1", write_cp_method, NULL},
+    {{"schedule", NULL, LEFT, 6, 0}, "schedule", "-", "pp > 1", write_schedule, NULL},
+    {{"split", NULL, LEFT, 1, 0}, "split", "-", "pp > 1", write_split, NULL},
+    {{"offload", NULL, LEFT, 2, 0}, "offload", "none", NULL, write_offload, NULL},
+    {{"memory", "GiB", RIGHT, 0, 0}, NULL, NULL, NULL, write_memory, NULL},
+    {{"fits", NULL, LEFT, 0, 0}, "fits", "", NULL, write_verdict, NULL},
+    {{"step", "s", RIGHT, 0, 0}, NULL, NULL, NULL, write_step, NULL},
+    {{"days", NULL, RIGHT, 1, 0}, NULL, NULL, NULL, NULL, nd_run_days_text},
+    {{"USD", NULL, RIGHT, 1, 0}, NULL, NULL, NULL, NULL, nd_run_usd_text},
+    {{"USD/M", "tokens", RIGHT, 1, 0}, NULL, NULL, NULL, NULL, nd_run_rate_text},
+    {{"tokens/s", NULL, RIGHT, 10, 0}, NULL, NULL, NULL, write_tokens, NULL},
+    {{"tok/s", "per GPU", RIGHT, 7, 0}, NULL, NULL, NULL, write_tokens_per_gpu, NULL},
+    {{"MFU", "%", RIGHT, 8, 0}, NULL, NULL, NULL, write_mfu, NULL},
+    {{"bound by", NULL, LEFT, 9, 0}, "bound by", "", NULL, write_bound, NULL},
 };
 enum { PLAN_COLUMNS = sizeof plan_columns / sizeof plan_columns[0] };
 
@@ -195,6 +210,26 @@ enum { PLAN_COLUMNS = sizeof plan_columns / sizeof plan_columns[0] };
 static bool is_degree(const plan_column *column)
 {
     return strcmp(column->neutral, "1") == 0;
+}
+
+/* A column of the run is there when it says something of the first plan. */
+static bool is_hidden(const plan_column *column, const nd_report_context *context, const nd_plan_list *list)
+{
+    char cell[CELL_MAX] = "";
+    if (column->write_run != NULL) {
+        column->write_run(context, &list->plans[0], cell, sizeof cell);
+    }
+    return column->write_run != NULL && cell[0] == '\0';
+}
+
+static void write_cell(const plan_column *column, const nd_report_context *context, const nd_plan_list *list,
+                       int32_t index, char *cell)
+{
+    if (column->write_run != NULL) {
+        column->write_run(context, &list->plans[index], cell, CELL_MAX);
+    } else {
+        column->write(&list->plans[index], index + 1, cell);
+    }
 }
 
 /* Does the column say the same in every plan (that has a value for it)? What it says goes into `value`. */
@@ -235,6 +270,9 @@ static nd_status print_table(FILE *stream, const nd_report_context *context, con
     char same[512] = "";
     for (int32_t c = 0; c < (int32_t)PLAN_COLUMNS; c++) {
         char value[CELL_MAX];
+        if (is_hidden(&plan_columns[c], context, list)) {
+            continue;
+        }
         if (!is_constant(&plan_columns[c], list, value)) {
             columns[count] = plan_columns[c].column;
             shown[count++] = &plan_columns[c];
@@ -252,7 +290,7 @@ static nd_status print_table(FILE *stream, const nd_report_context *context, con
     for (int32_t i = 0; i < list->count; i++) {
         for (int32_t c = 0; c < count; c++) {
             char cell[CELL_MAX];
-            shown[c]->write(&list->plans[i], i + 1, cell);
+            write_cell(shown[c], context, list, i, cell);
             bool verdict = shown[c]->write == write_verdict;
             nd_table_add_tone(table, cell,
                               verdict ? verdict_tone(list->plans[i].estimate.memory.verdict) : ND_TONE_PLAIN);
@@ -343,6 +381,10 @@ static void print_notes(FILE *stream, const nd_report_context *context, const nd
 static void print_next_step(FILE *stream, const nd_report_context *context, const nd_layout *layout)
 {
     char text[512];
+    if (context->scale != NULL) {
+        nd_report_scale_next_step(stream, context, layout);
+        return;
+    }
     (void)nd_layout_format(layout, text, sizeof text);
     nd_report_paragraph(stream, &context->style, 0, 2, "In full: ndplan estimate ... --layout %s", text);
 }
@@ -434,8 +476,14 @@ nd_status nd_report_plans(FILE *stream, const nd_report_context *context, const 
         ND_TRY(print_table(stream, context, list, err));
         if (!context->quiet) {
             fputc('\n', stream);
-            print_reason(stream, context, list, objective);
+            if (context->scale != NULL) {
+                nd_report_scale(stream, context, list);
+            } else {
+                print_reason(stream, context, list, objective);
+            }
             print_notes(stream, context, list);
+            nd_report_run_short(stream, context, &list->plans[0]);
+            nd_report_batch(stream, context);
             print_next_step(stream, context, &list->plans[0].layout);
         }
     }

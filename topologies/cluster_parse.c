@@ -306,6 +306,44 @@ static nd_status check_link(nd_json root, const nd_cluster_spec *spec, nd_error 
     return ND_OK;
 }
 
+/* "2026-07-20" or "2026-07". */
+static bool is_date(const char *text)
+{
+    static const char form[] = "dddd-dd-dd";
+    size_t length = strlen(text);
+    for (size_t i = 0; i < length && i < sizeof form - 1; i++) {
+        bool digit = text[i] >= '0' && text[i] <= '9';
+        if (form[i] == 'd' ? !digit : text[i] != '-') {
+            return false;
+        }
+    }
+    return length == 7 || length == 10;
+}
+
+/* Prices age, so beside the source of every figure they have a date. */
+static nd_status parse_price(nd_json root, nd_cluster_spec *spec, nd_error *err)
+{
+    static const char key[] = "price_usd_per_gpu_hour";
+    static const char *const allowed[] = {"value", "source", "date", NULL};
+    nd_json price;
+    nd_json number;
+    nd_json at;
+    if (!nd_json_find(root, key, &price)) {
+        return ND_OK;
+    }
+    number = price;
+    if (nd_json_typeof(price) == ND_JSON_OBJECT) {
+        ND_TRY(nd_figure_check_keys(price, "'price_usd_per_gpu_hour'", allowed, err));
+        ND_TRY(nd_json_need(price, "value", &number, err));
+        ND_TRY(nd_figure_text(price, "source", spec->price_source, sizeof spec->price_source, true, err));
+        ND_TRY(nd_figure_text(price, "date", spec->price_date, sizeof spec->price_date, false, err));
+        if (nd_json_find(price, "date", &at) && !is_date(spec->price_date)) {
+            return nd_json_fail(at, err, "'date' must be like 2026-07-20 or 2026-07, got '%s'", spec->price_date);
+        }
+    }
+    return nd_json_as_double(number, key, 0.0, 1e6, &spec->price_usd_per_gpu_hour, err);
+}
+
 nd_status nd_cluster_parse_root(nd_json root, nd_cluster_spec *out, nd_error *err)
 {
     nd_cluster_spec spec;
@@ -321,7 +359,7 @@ nd_status nd_cluster_parse_root(nd_json root, nd_cluster_spec *out, nd_error *er
     ND_TRY(nd_figure_text(root, "title", title, sizeof title, true, err));
     ND_TRY(nd_figure_int(root, "nodes", 1, ND_NODES_MAX, &spec.nodes, NULL, 0, err));
     ND_TRY(nd_cluster_parse_node(root, &spec, err));
-    ND_TRY(nd_figure_double(root, "price_usd_per_gpu_hour", 0.0, 1e6, &spec.price_usd_per_gpu_hour, NULL, 0, err));
+    ND_TRY(parse_price(root, &spec, err));
     ND_TRY(nd_figure_text(root, "source", spec.source, sizeof spec.source, true, err));
     ND_TRY(nd_figure_text(root, "note", spec.note, sizeof spec.note, true, err));
     if (spec.name[0] == '\0') {

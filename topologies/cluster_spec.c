@@ -305,6 +305,27 @@ nd_status nd_cluster_resize(const nd_cluster_spec *cluster, int64_t nodes, nd_cl
     return ND_OK;
 }
 
+nd_status nd_cluster_part_of_node(const nd_cluster_spec *cluster, int64_t gpus_per_node, nd_cluster_spec *out,
+                                  nd_error *err)
+{
+    nd_cluster_spec spec = *cluster;
+    if (gpus_per_node < 1 || gpus_per_node > cluster->gpus_per_node) {
+        return nd_fail(err, ND_EINVAL, "a part of a node must have 1 to %lld GPUs, got %lld",
+                       (long long)cluster->gpus_per_node, (long long)gpus_per_node);
+    }
+    spec.nodes = 1;
+    nd_cluster_scale_node(&spec, gpus_per_node);
+    ND_TRY(nd_cluster_build(&spec, err));
+    if (spec.base_name[0] != '\0' && gpus_per_node < cluster->gpus_per_node) {
+        (void)snprintf(spec.name, sizeof spec.name, "%.36s (%lld of %lld GPUs)", spec.base_name,
+                       (long long)gpus_per_node, (long long)cluster->gpus_per_node);
+    } else {
+        nd_cluster_set_name(&spec);
+    }
+    *out = spec;
+    return ND_OK;
+}
+
 size_t nd_cluster_builtin_count(void)
 {
     return nd_resource_count(nd_cluster_resources);

@@ -92,6 +92,8 @@ typedef struct nd_cluster_spec {
     double host_bytes_per_s;       /* GPU to host memory, one GPU, one direction (PCIe or C2C) */
     int64_t host_memory_bytes;     /* of one node; 0: unknown */
     double price_usd_per_gpu_hour; /* 0: unknown */
+    char price_source[256];        /* where the price is from; empty: not stated */
+    char price_date[16];           /* when it was valid: "2026-07-20" or "2026-07"; empty: not stated */
     int64_t tiers_count;           /* >= 1 */
     nd_link_tier tiers[ND_TIERS_MAX];
     nd_node_facts facts; /* nd_cluster_resize() builds the tiers again from these */
@@ -135,6 +137,11 @@ nd_status nd_cluster_with_nics(const nd_cluster_spec *cluster, double node_bytes
  * where the GPUs have no such links. */
 nd_status nd_cluster_with_link_domain(const nd_cluster_spec *cluster, int64_t domain_gpus, nd_cluster_spec *out,
                                       nd_error *err) ND_NODISCARD;
+
+/** One node of the same cluster of which only `gpus_per_node` GPUs exist, with their share of its NICs and host memory.
+ * ND_EINVAL unless 1 <= gpus_per_node <= the cluster's own. */
+nd_status nd_cluster_part_of_node(const nd_cluster_spec *cluster, int64_t gpus_per_node, nd_cluster_spec *out,
+                                  nd_error *err) ND_NODISCARD;
 
 size_t nd_cluster_builtin_count(void);
 const char *nd_cluster_builtin_name(size_t index);

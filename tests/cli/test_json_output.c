@@ -337,6 +337,99 @@ static void test_the_layout_of_the_guide_is_in_the_list(void)
     nd_json_free(doc);
 }
 
+/* Exactly these keys: a program that reads them must not be surprised. */
+static void expect_keys(nd_json object, const char *const *keys, size_t count)
+{
+    CU_ASSERT_EQUAL(nd_json_size(object), count);
+    for (size_t i = 0; i < count; i++) {
+        nd_json value;
+        CU_ASSERT_TRUE(nd_json_find(object, keys[i], &value));
+    }
+}
+
+static const char *const run_keys[] = {
+    "tokens",         "steps",        "steady_s",   "wall_s",          "wall_low_s",
+    "wall_high_s",    "goodput_frac", "mtbf_s",     "failures",        "gpu_hours",
+    "price",          "usd",          "usd_low",    "usd_high",        "usd_per_million_tokens",
+    "tokens_per_usd", "gpu_joule",    "site_joule", "joule_per_token", "checkpoint"};
+static const char *const checkpoint_keys[] = {"weights_bytes",       "optimizer_bytes", "rank_bytes",
+                                              "storage_bytes_per_s", "copy_s",          "write_s",
+                                              "restart_s",           "blocking",        "asynchronous"};
+static const char *const save_keys[] = {"blocking_s", "interval_s", "best_interval_s", "goodput_frac"};
+enum {
+    RUN_KEYS = sizeof run_keys / sizeof run_keys[0],
+    CHECKPOINT_KEYS = sizeof checkpoint_keys / sizeof checkpoint_keys[0],
+    SAVE_KEYS = sizeof save_keys / sizeof save_keys[0]
+};
+
+static void test_a_run_has_its_keys_and_adds_up(void)
+{
+    int status = -1;
+    nd_json_doc *doc = run("estimate --model llama-3.1-8b --cluster p5.48xlarge:2 --layout dp_shard=16 --tokens 1T "
+                           "--checkpoint-interval 1h --json",
+                           &status);
+    CU_ASSERT_EQUAL(status, 0);
+    nd_json estimate = member(nd_json_root(doc), "estimate");
+    nd_json whole = member(estimate, "run");
+    expect_keys(whole, run_keys, RUN_KEYS);
+    expect_keys(member(whole, "checkpoint"), checkpoint_keys, CHECKPOINT_KEYS);
+    expect_keys(member(member(whole, "checkpoint"), "asynchronous"), save_keys, SAVE_KEYS);
+    nd_json blocking = member(member(whole, "checkpoint"), "blocking");
+    expect_keys(blocking, save_keys, SAVE_KEYS);
+    CU_ASSERT_EQUAL(number(blocking, "interval_s"), 3600.0);
+    CU_ASSERT_EQUAL(number(blocking, "goodput_frac"), number(whole, "goodput_frac"));
+    nd_json price = member(whole, "price");
+    CU_ASSERT_STRING_EQUAL(text(price, "date"), "2026-07-20");
+    ND_ASSERT_CONTAINS(text(price, "source"), "https://");
+    CU_ASSERT_EQUAL(number(whole, "tokens"), 1e12);
+    ND_ASSERT_REL(number(whole, "steady_s"), number(whole, "steps") * number(member(estimate, "time"), "step_s"), 1e-9);
+    ND_ASSERT_REL(number(whole, "wall_s") * number(whole, "goodput_frac"), number(whole, "steady_s"), 1e-9);
+    ND_ASSERT_REL(number(whole, "gpu_hours"), number(whole, "wall_s") / 3600.0 * 16.0, 1e-9);
+    ND_ASSERT_REL(number(whole, "usd"), number(whole, "gpu_hours") * number(price, "usd_per_gpu_hour"), 1e-9);
+    ND_ASSERT_REL(number(whole, "gpu_joule"), number(whole, "gpu_hours") * 3600.0 * 700.0, 1e-9);
+    nd_json_free(doc);
+}
+
+static void test_a_run_that_nobody_asked_for_is_null(void)
+{
+    int status = -1;
+    nd_json_doc *doc = run("suggest --model llama-3.1-8b --cluster 8xh100 --global-batch 16 --json --top 1", &status);
+    nd_json estimate = member(nd_json_at(member(nd_json_root(doc), "plans"), 0), "estimate");
+    CU_ASSERT_EQUAL(nd_json_typeof(member(estimate, "run")), ND_JSON_NULL);
+    nd_json_free(doc);
+    doc = run("suggest --model llama-3.1-8b --cluster 8xh100 --global-batch 16 --json --top 1 --price 2", &status);
+    estimate = member(nd_json_at(member(nd_json_root(doc), "plans"), 0), "estimate");
+    nd_json whole = member(estimate, "run");
+    expect_keys(whole, run_keys, RUN_KEYS);
+    CU_ASSERT_EQUAL(nd_json_typeof(member(whole, "tokens")), ND_JSON_NULL);
+    CU_ASSERT_EQUAL(nd_json_typeof(member(whole, "usd")), ND_JSON_NULL);
+    CU_ASSERT_TRUE(number(whole, "usd_per_million_tokens") > 0.0);
+    nd_json_free(doc);
+}
+
+static void test_plans_of_several_sizes_say_their_gpus(void)
+{
+    static const char *const goals[] = {"--objective cost --price 2", "--objective gpus", "--pareto"};
+    for (size_t g = 0; g < 3; g++) {
+        char question[256];
+        int status = -1;
+        (void)snprintf(question, sizeof question,
+                       "suggest --model llama-3.1-8b --cluster 2x8xh100 --global-batch 64 --json --top 8 %s", goals[g]);
+        nd_json_doc *doc = run(question, &status);
+        nd_json plans = member(nd_json_root(doc), "plans");
+        nd_json sizes = member(nd_json_root(doc), "sizes");
+        CU_ASSERT_EQUAL(status, 0);
+        CU_ASSERT_TRUE(nd_json_size(plans) > 1);
+        CU_ASSERT_TRUE(nd_json_size(sizes) > 1);
+        for (size_t i = 0; i < nd_json_size(plans); i++) {
+            nd_json plan = nd_json_at(plans, i);
+            CU_ASSERT_EQUAL(integer(plan, "gpus"), ranks(member(plan, "layout")));
+            expect_sums(member(plan, "estimate"));
+        }
+        nd_json_free(doc);
+    }
+}
+
 int main(void)
 {
     static const nd_test_case cases[] = {
@@ -351,6 +444,9 @@ int main(void)
         ND_TEST(test_nothing_fits_is_a_document_with_reasons),
         ND_TEST(test_every_list_is_a_document_with_items),
         ND_TEST(test_the_layout_of_the_guide_is_in_the_list),
+        ND_TEST(test_a_run_has_its_keys_and_adds_up),
+        ND_TEST(test_a_run_that_nobody_asked_for_is_null),
+        ND_TEST(test_plans_of_several_sizes_say_their_gpus),
         {NULL, NULL},
     };
     return nd_test_main("json_output", cases);

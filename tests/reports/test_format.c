@@ -43,6 +43,12 @@ static void test_units_follow_the_size(void)
     CU_ASSERT_STRING_EQUAL(nd_format_seconds(0.0123).text, "12.3 ms");
     CU_ASSERT_STRING_EQUAL(nd_format_seconds(4.21).text, "4.21 s");
     CU_ASSERT_STRING_EQUAL(nd_format_seconds(7200.0).text, "2.00 h");
+    CU_ASSERT_STRING_EQUAL(nd_format_tokens(15e12).text, "15.0 T");
+    CU_ASSERT_STRING_EQUAL(nd_format_tokens(300.0).text, "300");
+    CU_ASSERT_STRING_EQUAL(nd_format_usd(812345.0).text, "812,345");
+    CU_ASSERT_STRING_EQUAL(nd_format_usd(3.12e6).text, "3.12 M");
+    CU_ASSERT_STRING_EQUAL(nd_format_energy(3.6e6).text, "1.00 kWh");
+    CU_ASSERT_STRING_EQUAL(nd_format_energy(5.31 * 3.6e12).text, "5.31 GWh");
     CU_ASSERT_STRING_EQUAL(nd_format_params(8030261248).text, "8.03 B");
     CU_ASSERT_STRING_EQUAL(nd_format_percent(0.412).text, "41.2");
     CU_ASSERT_STRING_EQUAL(nd_format_tflops(989.4e12).text, "989");

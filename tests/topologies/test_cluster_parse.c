@@ -51,6 +51,8 @@ static void the_example_of_the_documentation_works(void)
     ND_ASSERT_REL(cluster.tiers[1].efficiency_frac, 0.95, 1e-12);
     ND_ASSERT_CONTAINS(cluster.tiers[1].source, "ibstat on node 1: 400 Gb/s");
     ND_ASSERT_REL(cluster.price_usd_per_gpu_hour, 2.5, 1e-12);
+    CU_ASSERT_STRING_EQUAL(cluster.price_source, "contract");
+    CU_ASSERT_STRING_EQUAL(cluster.price_date, "2026-11");
     CU_ASSERT_STRING_EQUAL(cluster.note, "");
 }
 
@@ -118,6 +120,8 @@ static void every_built_in_figure_has_a_source(void)
         }
         if (nd_json_find(nd_json_root(doc), "price_usd_per_gpu_hour", &part)) {
             ND_ASSERT_OK(nd_json_need_string(part, "source", &text, &err));
+            CU_ASSERT_PTR_NOT_NULL(strstr(text, "https://"));
+            ND_ASSERT_OK(nd_json_need_string(part, "date", &text, &err));
         }
         if (nd_json_find(nd_json_root(doc), "host", &part) && nd_json_find(part, "memory_bytes", &part)) {
             ND_ASSERT_OK(nd_json_need_string(part, "source", &text, &err));
@@ -137,6 +141,8 @@ static void errors_name_line_column_key_and_cure(void)
         {"{\"gpu\": \"h100\"}", "t.json:1:1: missing key 'gpus_per_node'"},
         {"{\"gpu\": 5, \"gpus_per_node\": 8}", "t.json:1:9: 'gpu' must be"},
         {"{\n  \"gpu\": \"h1000\"}", "t.json:2:10: unknown GPU 'h1000'; did you mean 'h100'?"},
+        {H100 "\"price_usd_per_gpu_hour\": {\"value\": 2, \"date\": \"May 2026\"}}",
+         "'date' must be like 2026-07-20 or 2026-07, got 'May 2026'"},
         {H100 "\"netwrok\": {}}", "t.json:2:12: unknown key 'netwrok' in the topology file; did you mean 'network'?"},
         {H100 "\"network\": {\"nic_bytes_per_sec\": 1e9}}",
          "t.json:2:34: unknown key 'nic_bytes_per_sec' in 'network'; did you mean 'nic_bytes_per_s'?"},

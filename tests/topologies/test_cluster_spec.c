@@ -78,6 +78,26 @@ static void built_in_clusters_take_a_count(void)
     ND_ASSERT_REL(loaded("cscs-alps").host_bytes_per_s, 450e9, 1e-12);
 }
 
+static void a_part_of_a_node_is_the_node_with_fewer_gpus(void)
+{
+    nd_error err;
+    nd_cluster_spec part;
+    nd_cluster_spec whole = loaded("4x8xh100");
+    nd_cluster_spec direct = loaded("2xh100");
+    ND_ASSERT_OK(nd_cluster_part_of_node(&whole, 2, &part, &err));
+    CU_ASSERT_EQUAL(part.gpus, 2);
+    CU_ASSERT_STRING_EQUAL(part.name, "2xh100");
+    CU_ASSERT_EQUAL(part.tiers_count, direct.tiers_count);
+    CU_ASSERT_EQUAL(part.tiers[0].span_gpus, direct.tiers[0].span_gpus);
+    ND_ASSERT_REL(part.tiers[0].bytes_per_s, direct.tiers[0].bytes_per_s, 1e-12);
+    CU_ASSERT_EQUAL(part.host_memory_bytes, direct.host_memory_bytes);
+    whole = loaded("p5.48xlarge:4");
+    ND_ASSERT_OK(nd_cluster_part_of_node(&whole, 4, &part, &err));
+    CU_ASSERT_STRING_EQUAL(part.name, "p5.48xlarge (4 of 8 GPUs)");
+    CU_ASSERT_EQUAL(nd_cluster_part_of_node(&whole, 9, &part, &err), ND_EINVAL);
+    CU_ASSERT_EQUAL(nd_cluster_part_of_node(&whole, 0, &part, &err), ND_EINVAL);
+}
+
 static void every_built_in_cluster_loads_alone_and_as_many_nodes(void)
 {
     CU_ASSERT_TRUE(nd_cluster_builtin_count() >= 55);
@@ -206,6 +226,7 @@ int main(void)
         ND_TEST(every_gpu_type_works_in_every_short_form),
         ND_TEST(nics_follow_the_gpus_of_the_node),
         ND_TEST(built_in_clusters_take_a_count),
+        ND_TEST(a_part_of_a_node_is_the_node_with_fewer_gpus),
         ND_TEST(every_built_in_cluster_loads_alone_and_as_many_nodes),
         ND_TEST(bad_counts_are_refused),
         ND_TEST(bad_names_say_what_to_write),

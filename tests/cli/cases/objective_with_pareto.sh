@@ -1,0 +1,2 @@
+# A front has its own objectives.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --global-batch 64 --objective memory --pareto

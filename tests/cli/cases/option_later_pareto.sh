@@ -1,2 +1,0 @@
-# --pareto is not in this version.
-ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --pareto

@@ -1,0 +1,2 @@
+# A pin that no size obeys.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --global-batch 64 --pareto --pin tp=3

@@ -1,0 +1,3 @@
+# Where no price is known, none is made up.
+# compare: match
+ndplan estimate --model llama-3.1-8b --cluster 8xh100 --layout dp_shard=8 --tokens 300B --mtbf-hours inf

@@ -1,0 +1,2 @@
+# More tokens than there are.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --global-batch 64 --tokens 1e30

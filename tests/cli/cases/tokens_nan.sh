@@ -1,0 +1,2 @@
+# Not a number of tokens.
+ndplan estimate --model llama-3.1-8b --cluster 8xh100 --layout dp_shard=8 --tokens nan

@@ -1,0 +1,2 @@
+# Tokens with an unknown suffix.
+ndplan suggest --model llama-3.1-8b --cluster 2x8xh100 --global-batch 64 --tokens 15X
