@@ -201,6 +201,18 @@ static int32_t list_schedules(const nd_search_space *space, int32_t pp, int32_t 
     return count;
 }
 
+static bool chunks_are_equal(const nd_search_space *space, int32_t pp, int32_t vpp)
+{
+    return space->context->model->layers % ((int64_t)pp * vpp) == 0;
+}
+
+static bool tries_balanced(const nd_search_space *space, int32_t pp, int32_t vpp)
+{
+    bool has_layers = (int64_t)pp * vpp <= space->context->model->layers;
+    return pp > 1 && has_layers && nd_mask_has(space->context->stack->splits, ND_SPLIT_BALANCED) &&
+           !(pinned(space->options, ND_LAYOUT_KEY_SPLIT) && space->options->pin.split != ND_SPLIT_BALANCED);
+}
+
 static int32_t list_chunks(const nd_search_space *space, int32_t pp, int32_t out[ND_VPP_CAP])
 {
     const nd_search_options *options = space->options;
@@ -212,8 +224,8 @@ static int32_t list_chunks(const nd_search_space *space, int32_t pp, int32_t out
     bool other_schedule = pinned(options, ND_LAYOUT_KEY_SCHEDULE) && options->pin.schedule != ND_SCHEDULE_INTERLEAVED;
     bool can = pp > 1 && !other_schedule && nd_mask_has(space->context->stack->schedules, ND_SCHEDULE_INTERLEAVED);
     for (int32_t vpp = 1; vpp <= ND_VPP_CAP; vpp++) {
-        bool equal = space->context->model->layers % ((int64_t)pp * vpp) == 0;
-        if ((vpp == 1 || (can && equal)) && nd_space_has_degree(space, ND_LAYOUT_KEY_VPP, vpp)) {
+        bool divides = chunks_are_equal(space, pp, vpp) || tries_balanced(space, pp, vpp);
+        if ((vpp == 1 || (can && divides)) && nd_space_has_degree(space, ND_LAYOUT_KEY_VPP, vpp)) {
             out[count++] = vpp;
         }
     }
@@ -227,9 +239,10 @@ static int32_t list_splits(const nd_search_space *space, int32_t pp, int32_t vpp
         out[count++] = space->options->pin.split;
         return count;
     }
-    out[count++] = ND_SPLIT_EVEN;
-    bool has_layers = (int64_t)pp * vpp <= space->context->model->layers;
-    if (pp > 1 && has_layers && nd_mask_has(space->context->stack->splits, ND_SPLIT_BALANCED)) {
+    if (vpp == 1 || chunks_are_equal(space, pp, vpp)) { /* interleaving needs equal chunks, or balanced ones */
+        out[count++] = ND_SPLIT_EVEN;
+    }
+    if (tries_balanced(space, pp, vpp)) {
         out[count++] = ND_SPLIT_BALANCED;
     }
     return count;

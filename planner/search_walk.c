@@ -156,7 +156,9 @@ static bool divide_layers(walk *w)
 {
     const nd_cost_context *context = w->scene->context;
     nd_split_stages(context, &w->layout, &w->prices, &w->split);
-    if (w->layout.split == ND_SPLIT_EVEN || w->scene->options->pinned >> ND_LAYOUT_KEY_SPLIT & 1u) {
+    bool equal = context->model->layers % ((int64_t)w->layout.size[ND_AXIS_PP] * w->layout.vpp) == 0;
+    bool has_even = w->layout.vpp == 1 || equal; /* interleaved chunks are equal, or balanced */
+    if (w->layout.split == ND_SPLIT_EVEN || !has_even || w->scene->options->pinned >> ND_LAYOUT_KEY_SPLIT & 1u) {
         return true;
     }
     nd_stage_split even;
@@ -171,6 +173,9 @@ static void walk_pipeline(walk *w, int32_t data_ranks)
 {
     const nd_cost_context *context = w->scene->context;
     const char *broken = NULL;
+    /* how far apart neighbouring stages are follows from the data ranks, however they are divided */
+    w->layout.size[ND_AXIS_DP_REPLICATE] = 1;
+    w->layout.size[ND_AXIS_DP_SHARD] = data_ranks;
     if (!nd_rules_pipeline(context, &w->layout, &broken, NULL)) {
         reject_pipeline(w, broken);
         return;

@@ -170,23 +170,44 @@ static void test_rejections_count_by_rule_and_never_overflow(void)
     static char names[ND_REJECTIONS_MAX + 20][16];
     nd_rejections rejections;
     memset(&rejections, 0, sizeof rejections);
+    nd_layout example = nd_layout_single();
     for (int i = 0; i < ND_REJECTIONS_MAX + 20; i++) {
-        bool is_new = false;
         names[i][0] = (char)('a' + i % 26);
         names[i][1] = (char)('a' + i / 26);
-        nd_rejection *entry = nd_rejections_entry(&rejections, names[i], &is_new);
-        entry->count += i == 5 ? 100 : 1;
-        CU_ASSERT_EQUAL(is_new, i < ND_REJECTIONS_MAX);
+        nd_rejections_count(&rejections, names[i], i == 5 ? 101 : 1, i, &example);
     }
-    bool is_new = true;
-    nd_rejections_entry(&rejections, "fa", &is_new)->count++; /* other storage, same words */
-    CU_ASSERT_FALSE(is_new);
-    nd_rejections_sort(&rejections);
+    nd_rejections_count(&rejections, "fa", 1, 3, &example); /* other storage, same words */
     CU_ASSERT_EQUAL(rejections.count, ND_REJECTIONS_MAX);
-    CU_ASSERT_STRING_EQUAL(rejections.entries[0].rule, "fa");
-    CU_ASSERT_EQUAL(rejections.entries[0].count, 101);
-    CU_ASSERT_STRING_EQUAL(rejections.entries[1].rule, "other");
-    CU_ASSERT_EQUAL(rejections.entries[1].count, 21);
+    CU_ASSERT_STRING_EQUAL(rejections.entries[5].rule, "fa");
+    CU_ASSERT_EQUAL(rejections.entries[5].count, 102);
+    CU_ASSERT_EQUAL(rejections.entries[5].order, 3);
+    CU_ASSERT_STRING_EQUAL(rejections.entries[ND_REJECTIONS_MAX - 1].rule, "other");
+    CU_ASSERT_EQUAL(rejections.entries[ND_REJECTIONS_MAX - 1].count, 21);
+}
+
+/* Merged in any order, tables give the same sums and the same examples. */
+static void test_rejections_merge_in_any_order(void)
+{
+    nd_rejections parts[2];
+    memset(parts, 0, sizeof parts);
+    nd_layout first = nd_layout_single();
+    nd_layout second = nd_layout_single();
+    second.micro_batch = 2;
+    nd_rejections_count(&parts[0], "a", 3, 7, &second);
+    nd_rejections_count(&parts[1], "a", 4, 2, &first);
+    nd_rejections_count(&parts[1], "b", 1, 9, &first);
+    for (int i = 0; i < 2; i++) {
+        nd_rejections sum = parts[i];
+        nd_rejections_merge(&sum, &parts[1 - i]);
+        const nd_tally *a = strcmp(sum.entries[0].rule, "a") == 0 ? &sum.entries[0] : &sum.entries[1];
+        CU_ASSERT_EQUAL(sum.count, 2);
+        CU_ASSERT_EQUAL(a->count, 7);
+        CU_ASSERT_EQUAL(a->order, 2);
+        CU_ASSERT_EQUAL(a->example.micro_batch, 1);
+    }
+    nd_rejection sorted[2] = {{.rule = "few", .count = 1}, {.rule = "many", .count = 5}};
+    nd_rejections_sort(sorted, 2);
+    CU_ASSERT_STRING_EQUAL(sorted[0].rule, "many");
 }
 
 int main(void)
@@ -201,6 +222,7 @@ int main(void)
         ND_TEST(test_a_list_of_two_or_more_holds_a_plan_that_surely_fits),
         ND_TEST(test_places_left_go_to_variants),
         ND_TEST(test_rejections_count_by_rule_and_never_overflow),
+        ND_TEST(test_rejections_merge_in_any_order),
         {NULL, NULL},
     };
     return nd_test_main("planner.ranking", cases);
