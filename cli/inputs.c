@@ -277,6 +277,7 @@ nd_status nd_inputs_finish(nd_inputs *inputs, nd_error *err)
     ND_TRY(nd_train_spec_check(&inputs->train, err));
     ND_TRY(nd_cost_context_init(&inputs->model, &inputs->cluster, &inputs->train, &inputs->stack, &inputs->calibration,
                                 &inputs->cost, err));
+    inputs->cost.simulates = true;
     inputs->cost.uncertainty = nd_fitted_uncertainty(&inputs->fitted, &inputs->calibration, &inputs->stack);
     return ND_OK;
 }

@@ -146,6 +146,7 @@ static nd_status load_parts(const nd_options *options, mixed_inputs *all, nd_err
     }
     for (int32_t i = 0; i < all->cluster.parts_count; i++) {
         ND_TRY(nd_inputs_finish(&all->parts[i], err));
+        all->parts[i].cost.simulates = false; /* stages on several kinds have a closed form only: like with like */
     }
     join_assumptions(all);
     return ND_OK;

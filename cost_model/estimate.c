@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cost_model/simulate.h"
 #include "cost_model/stages.h"
 #include "cost_model/time.h"
 
@@ -118,6 +119,9 @@ void nd_estimate_priced(const nd_cost_context *context, const nd_layout *layout,
     nd_estimate_memory_split(context, layout, prices, &split, &out->memory);
     nd_price_pipeline_split(context, layout, prices, &split, &pipeline);
     nd_estimate_time_piped(context, layout, prices, &pipeline, &out->time);
+    if (nd_is_simulated(context, layout)) {
+        nd_time_retime(nd_simulated_step_s(context, layout, prices), &out->time);
+    }
     out->stages = nd_stage_runs_of(&split);
     double tokens = (double)nd_layout_global_batch_seqs(layout) * (double)train->seq_len_tokens;
     double gpus = (double)nd_layout_ranks(layout);

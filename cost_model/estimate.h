@@ -24,6 +24,8 @@ typedef struct nd_cost_context {
     const nd_train_spec *train;
     const nd_stack *stack;
     const nd_calibration *calibration;
+    bool simulates; /* time pipelines pass by pass (cost_model/simulate.h) where that takes a few milliseconds at most;
+                     * false after nd_cost_context_init(): fits and validation use the closed form alone */
     nd_time_uncertainty uncertainty; /* of priors after nd_cost_context_init(); nd_fitted_uncertainty() knows better */
     nd_param_counts params;
     double flops_per_token;                                             /* full convention */
@@ -77,6 +79,7 @@ typedef struct nd_memory_breakdown {
 typedef struct nd_time_breakdown {
     double step_s;
     double step_low_s, step_high_s; /* 80 % interval */
+    double closed_step_s;           /* of the closed form; step_s unless the pipeline was simulated */
     double compute_s;               /* forward and backward kernels of the busiest stage, without recompute */
     double recompute_s;             /* repeated forward work (its repeated collectives count as communication) */
     double exposed_comm_s;

@@ -70,12 +70,21 @@ double nd_rework_floor_s(const nd_cost_context *context, const nd_layout *layout
     return nd_rerun_frac(layout) * rework_s;
 }
 
-double nd_filling_floor_s(const nd_layout *layout, double work_s)
+double nd_filling_floor_s(const nd_cost_context *context, const nd_layout *layout, double work_s)
 {
     double pp = (double)layout->size[ND_AXIS_PP];
+    double m = (double)layout->grad_accum;
     double share_s = work_s / pp;
     double others_s = layout->schedule == ND_SCHEDULE_ZERO_BUBBLE ? 0.0 : (work_s - share_s) / (double)layout->vpp;
-    return (double)layout->grad_accum * share_s + others_s;
+    double sends_s = 0.0;
+    if (layout->size[ND_AXIS_PP] > 1) {
+        double send_s = nd_stage_send_s(context, layout);
+        double host_s = context->stack->send_host_s;
+        sends_s = m * (double)layout->vpp * (2.0 * send_s * nd_stage_send_visible_frac(context) + 4.0 * host_s) +
+                  2.0 * (pp - 1.0) * (send_s + host_s);
+    }
+    double stragglers = context->calibration->straggler_frac * log2(fmax(1.0, (double)context->cluster->nodes));
+    return (m * share_s + others_s + sends_s + context->stack->host_s) * (1.0 + stragglers);
 }
 
 double nd_pipeline_floor_s(const nd_cost_context *context, const nd_layout *layout, const nd_pipeline *pipeline)

@@ -29,9 +29,9 @@ double nd_work_floor_s(const nd_cost_context *context, const nd_block_prices *pr
 double nd_rework_floor_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices);
 
 /** The step of a pipeline of which only the work of all stages together is known: no stage is busier than it must be,
- * nothing is sent or launched.
+ * nothing is launched.
  * \param[in] work_s  nd_work_floor_s() and what recompute adds */
-double nd_filling_floor_s(const nd_layout *layout, double work_s);
+double nd_filling_floor_s(const nd_cost_context *context, const nd_layout *layout, double work_s);
 
 /** The step without what data parallelism and the optimizer add. Exact in everything else. */
 double nd_pipeline_floor_s(const nd_cost_context *context, const nd_layout *layout, const nd_pipeline *pipeline);

@@ -45,7 +45,7 @@ static const known_stage *find_stage(const nd_cost_context *context, const nd_la
     return entry;
 }
 
-static double send_s(const nd_cost_context *context, const nd_layout *layout)
+double nd_stage_send_s(const nd_cost_context *context, const nd_layout *layout)
 {
     if (layout->size[ND_AXIS_PP] == 1) {
         return 0.0;
@@ -89,7 +89,7 @@ void nd_price_pipeline_split(const nd_cost_context *context, const nd_layout *la
             memcpy(out->counts, entry->counts, sizeof out->counts);
         }
     }
-    out->send_s = send_s(context, layout);
+    out->send_s = nd_stage_send_s(context, layout);
     out->send_host_s = layout->size[ND_AXIS_PP] > 1 ? context->stack->send_host_s : 0.0;
     out->bubble_s = bubble_s(layout, out);
 }

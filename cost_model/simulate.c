@@ -36,6 +36,8 @@ typedef struct stage_state {
 } stage_state;
 
 /* An input that has not arrived. */
+/* Passes of one simulated estimate: about 5 ms, so that the best 64 of a search take a fraction of a second. */
+static const int64_t quick_passes = 32768;
 static const double never_s = (double)INFINITY;
 
 typedef struct simulation {
@@ -364,6 +366,33 @@ nd_status nd_simulate_step(const nd_cost_context *context, const nd_layout *layo
     free(sim.arrived[0]);
     free(sim.arrived[1]);
     return status;
+}
+
+bool nd_is_simulated(const nd_cost_context *context, const nd_layout *layout)
+{
+    int64_t passes = 2 * (int64_t)layout->size[ND_AXIS_PP] * layout->vpp;
+    return context->simulates && layout->size[ND_AXIS_PP] > 1 && layout->grad_accum <= quick_passes / passes;
+}
+
+/* Take as much of `excess_s` out of a term as it has; a negative excess goes in as a whole. */
+static double take_from(double *term_s, double excess_s)
+{
+    double taken_s = fmin(*term_s, excess_s);
+    *term_s -= taken_s;
+    return excess_s - taken_s;
+}
+
+void nd_time_retime(double step_s, nd_time_breakdown *time)
+{
+    double ratio = step_s / time->step_s;
+    double left_s = take_from(&time->bubble_s, time->step_s - step_s);
+    double sends_s = time->exposed_pp_s;
+    left_s = take_from(&time->exposed_pp_s, left_s);
+    time->exposed_comm_s -= sends_s - time->exposed_pp_s;
+    time->other_s -= left_s;
+    time->step_s = step_s;
+    time->step_low_s *= ratio;
+    time->step_high_s *= ratio;
 }
 
 double nd_simulated_step_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices)

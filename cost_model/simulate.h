@@ -67,6 +67,14 @@ enum { ND_SIMULATED_PASSES_MAX = 4000000 }; /* about a second and 64 MB */
 nd_status nd_simulate_step(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                            nd_timeline_sink sink, void *user, nd_simulation *out, nd_error *err) ND_NODISCARD;
 
+/** Whether estimates of this context take the layout's step time from a simulation: it has a pipeline, and not more
+ * passes than take a few milliseconds. */
+bool nd_is_simulated(const nd_cost_context *context, const nd_layout *layout);
+
+/** Make `step_s` the step time. What the closed form had more or less goes to the bubble, then to the transfers of the
+ * pipeline, then to the rest, none of which gets negative; the interval keeps its ratios. */
+void nd_time_retime(double step_s, nd_time_breakdown *time);
+
 /** Seconds of the simulated step; of the closed form where there are too many passes to simulate. */
 double nd_simulated_step_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices);
 

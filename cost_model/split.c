@@ -112,6 +112,7 @@ typedef struct division {
     load layer[ND_LAYER_KINDS_MAX]; /* bytes of what does not depend on the stage */
     double saved_bytes[ND_LAYER_KINDS_MAX];
     load embedding, head;
+    nd_layout full; /* a pipeline of these stages with more micro-batches than it can hold */
 } division;
 
 static double both_passes_s(const nd_part_price *price, double rerun)
@@ -136,17 +137,17 @@ static division weigh(const nd_cost_context *context, const nd_layout *layout, c
         d.layer[kind].bytes = bytes * (prices->params_dense[kind] + prices->params_expert[kind]);
         d.saved_bytes[kind] = prices->saved_bytes[kind];
     }
+    d.full = nd_layout_single();
+    d.full.size[ND_AXIS_PP] = d.stages;
+    d.full.vpp = d.vpp;
+    d.full.grad_accum = INT32_MAX;
     return d;
 }
 
 /* Micro-batches in flight on a stage of a full pipeline: a layer keeps so many micro-batches' activations. */
 static double in_flight(const division *d, int32_t stage)
 {
-    nd_layout full = nd_layout_single();
-    full.size[ND_AXIS_PP] = d->stages;
-    full.vpp = d->vpp;
-    full.grad_accum = INT32_MAX;
-    return nd_stage_in_flight(&full, stage);
+    return nd_stage_in_flight(&d->full, stage);
 }
 
 static load layer_load(const division *d, int64_t layer, double micro_batches)
@@ -175,12 +176,12 @@ typedef struct taken {
 } taken;
 
 /* Whether the stage's budget lets it have one more layer in the chunk in work: of the k-th chunk from the end k / vpp
- * of the budget may be gone. A chunk's first layer is its right as long as the whole budget lasts.
- * \param[in,out] next lowered to the budget that would have let it, where it did not */
-static bool takes(const taken *t, load more, load ends, double share, load budget, load *next)
+ * of the budget may be gone (`per_share` is vpp / k). A chunk's first layer is its right as long as the whole budget
+ * lasts. \param[in,out] next lowered to the budget that would have let it, where it did not */
+static bool takes(const taken *t, load more, load ends, double per_share, load budget, load *next)
 {
-    double needed_s = (t->sum.s + more.s) / share + ends.s;
-    double needed_bytes = (t->sum.bytes + more.bytes) / share + ends.bytes;
+    double needed_s = (t->sum.s + more.s) * per_share + ends.s;
+    double needed_bytes = (t->sum.bytes + more.bytes) * per_share + ends.bytes;
     if (needed_s > budget.s) {
         next->s = fmin(next->s, needed_s);
         return false;
@@ -210,11 +211,11 @@ static bool fill(const division *d, load budget, int32_t *start, load *next)
         taken *t = &stages[stage];
         load ends = ends_load(d, stage);
         double micro_batches = in_flight(d, stage);
-        double share = (double)(t->chunks + 1) / (double)d->vpp;
+        double per_share = (double)d->vpp / (double)(t->chunks + 1);
         int64_t first = end;
         for (; first > chunk; first--) { /* earlier chunks need a layer each */
             load more = layer_load(d, first - 1, micro_batches);
-            if (!takes(t, more, ends, first == end ? 1.0 : share, budget, next)) {
+            if (!takes(t, more, ends, first == end ? 1.0 : per_share, budget, next)) {
                 break;
             }
             t->sum.s += more.s;
@@ -250,6 +251,21 @@ static load largest_load(const division *d, const int32_t *start)
     return largest;
 }
 
+/* No partition leaves the fullest stage less than the mean of all. */
+static double least_of_fullest(const division *d, bool bytes)
+{
+    load sum = ends_load(d, 0);
+    load last = ends_load(d, d->stages - 1);
+    sum.s += last.s;
+    sum.bytes += last.bytes;
+    for (int64_t layer = 0; layer < d->layers; layer++) {
+        load more = layer_load(d, layer, 1.0);
+        sum.s += more.s;
+        sum.bytes += more.bytes;
+    }
+    return (1.0 - 1e-9) * (bytes ? sum.bytes : sum.s) / (double)d->stages; /* sums in another order differ */
+}
+
 /* Lower one side of a budget as far as it can be kept, by bisection: what can be kept becomes what the filling makes of
  * it, what cannot the next budget at which the filling differs.
  * \param[in,out] best the partition that keeps the budget; stays when none keeps a lower one */
@@ -257,7 +273,7 @@ static void tighten(const division *d, load *budget, double *side, int32_t *best
 {
     bool bytes = side == &budget->bytes;
     int32_t start[ND_MODEL_LAYERS_MAX + 1];
-    double impossible = 0.0;
+    double impossible = least_of_fullest(d, bytes);
     double possible = *side;
     while (possible - impossible > same_load * possible) {
         load next;

@@ -143,6 +143,7 @@ static void add_up(const nd_cost_context *context, nd_time_breakdown *out)
     out->straggler_s = sum * context->calibration->straggler_frac * log2(fmax(1.0, nodes));
     out->other_s = out->contention_s + out->host_s + out->offload_s + out->straggler_s;
     out->step_s = sum + out->straggler_s;
+    out->closed_step_s = out->step_s;
 }
 
 void nd_time_without_data_parallel(const nd_cost_context *context, const nd_layout *layout, const nd_pipeline *pipeline,

@@ -21,6 +21,9 @@ typedef struct nd_pipeline {
     double bubble_s;                    /* idle time of the busiest stage in one step */
 } nd_pipeline;
 
+/** Seconds of one transfer between neighbouring stages; 0 without a pipeline. */
+double nd_stage_send_s(const nd_cost_context *context, const nd_layout *layout);
+
 /** Price the stages; each distinct one once. */
 void nd_price_pipeline(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                        nd_pipeline *out);

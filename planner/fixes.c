@@ -86,6 +86,7 @@ static const nd_cost_context *context_of(origin *o, const nd_fix_state *state)
         return NULL;
     }
     c->context.uncertainty = base->uncertainty;
+    c->context.simulates = base->simulates;
     return &c->context;
 }
 

@@ -11,6 +11,7 @@ nd_status nd_point_context(const nd_task *task, const nd_point *point, nd_cost_c
     const nd_cost_context *base = task->context;
     ND_TRY(nd_cost_context_init(base->model, &point->cluster, &point->train, base->stack, base->calibration, out, err));
     out->uncertainty = base->uncertainty;
+    out->simulates = base->simulates;
     return ND_OK;
 }
 

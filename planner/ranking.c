@@ -148,6 +148,17 @@ void nd_ranking_add(nd_ranking *ranking, const nd_ranked *candidate)
     ranking->entries[place] = *candidate;
 }
 
+void nd_ranking_sort(nd_ranking *ranking)
+{
+    for (int32_t i = 1; i < ranking->count; i++) { /* almost sorted, and short */
+        nd_ranked entry = ranking->entries[i];
+        int32_t place = count_better(ranking, i, &entry);
+        memmove(&ranking->entries[place + 1], &ranking->entries[place],
+                (size_t)(i - place) * sizeof ranking->entries[0]);
+        ranking->entries[place] = entry;
+    }
+}
+
 /* A layout that may run out of memory and is not faster than one of its mesh that surely fits helps nobody. */
 static bool is_pointless(const nd_ranking *meshes, int32_t index)
 {

@@ -42,6 +42,9 @@ bool nd_same_mesh(const nd_layout *a, const nd_layout *b);
 /** Take `candidate` in when it is among the best `capacity` entries of distinct key. */
 void nd_ranking_add(nd_ranking *ranking, const nd_ranked *candidate);
 
+/** Put entries whose time changed in order again. */
+void nd_ranking_sort(nd_ranking *ranking);
+
 /** Least peak memory first, then the layout's fields in order: total, whatever the time. */
 int nd_ranked_compare_memory(const nd_ranked *a, const nd_ranked *b);
 

@@ -241,6 +241,7 @@ static bool context_of(const walk *w, const nd_train_spec *train, nd_cost_contex
         return false;
     }
     out->uncertainty = base->uncertainty;
+    out->simulates = base->simulates;
     return true;
 }
 

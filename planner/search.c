@@ -8,10 +8,13 @@
 
 #include "core/pool.h"
 #include "core/units.h"
+#include "cost_model/simulate.h"
 #include "planner/search_internal.h"
 
 /* Units of one round. Fixed, so that what a round knows does not depend on the number of threads: few at first, when
  * every unit walked teaches the rounds after it, then as many as keep threads busy. */
+/* At least so many plans are kept for the simulation: 3 x 16 meshes and 16 others are 64. */
+enum { RETIMED_LISTS = 16 };
 enum { FIRST_ROUND = 4, ROUND_MAX = 64, ENTRIES_PER_ROUND_MAX = 64 * 1024, THREADS_WORTH_UNITS = 64 };
 
 typedef struct search {
@@ -23,6 +26,7 @@ typedef struct search {
     nd_board *boards;         /* of one round */
     int32_t round_max;
     int64_t cursor; /* first unit of the round */
+    int32_t kept;   /* entries of a list while searching: what is shown, and what a simulation may bring up */
     nd_ranked *entries;
     nd_pool *pool;
     bool stopped;
@@ -107,7 +111,7 @@ static void reject_rest(search *s)
 static void walk_units(search *s)
 {
     const nd_search_options *options = s->scene.options;
-    size_t entries = nd_board_entries(options->top);
+    size_t entries = nd_board_entries(s->kept);
     int64_t round = FIRST_ROUND < s->round_max ? FIRST_ROUND : s->round_max;
     for (s->cursor = 0; s->cursor < s->units_count && goes_on(s); s->cursor += round) {
         if (rest_is_slower(s)) {
@@ -118,7 +122,7 @@ static void walk_units(search *s)
         round = s->cursor == 0 ? round : 2 * round < s->round_max ? 2 * round : s->round_max;
         round = round < left ? round : left;
         for (int64_t i = 0; i < round; i++) {
-            nd_board_init(&s->boards[i], options->objective, options->top, s->entries + (size_t)i * entries);
+            nd_board_init(&s->boards[i], options->objective, s->kept, s->entries + (size_t)i * entries);
         }
         nd_pool_run(s->pool, round, walk_turn, s);
         for (int64_t i = 0; i < round; i++) {
@@ -189,6 +193,40 @@ static void fill_rejections(search *s, nd_plan_list *list)
     nd_rejections_sort(list->rejections, list->rejections_count);
 }
 
+/* Steps of pipelines pass by pass: of what the closed form ranks best, which errs by a few percent. */
+static void retime(const nd_cost_context *context, nd_ranked *entry)
+{
+    nd_estimate estimate;
+    if (nd_is_simulated(context, &entry->layout)) {
+        nd_estimate_layout(context, &entry->layout, &estimate);
+        entry->step_s = estimate.time.step_s;
+    }
+}
+
+static void retime_turn(void *shared, int64_t index, int32_t worker)
+{
+    (void)worker;
+    search *s = shared;
+    nd_board *known = &s->known;
+    bool of_meshes = index < known->meshes.count;
+    retime(s->scene.context,
+           of_meshes ? &known->meshes.entries[index] : &known->all.entries[index - known->meshes.count]);
+}
+
+static void refine(search *s)
+{
+    nd_board *known = &s->known;
+    if (!s->scene.context->simulates) {
+        return;
+    }
+    nd_pool_run(s->pool, known->meshes.count + known->all.count, retime_turn, s);
+    if (known->has_safe) {
+        retime(s->scene.context, &known->safe);
+    }
+    nd_ranking_sort(&known->meshes);
+    nd_ranking_sort(&known->all);
+}
+
 /* Estimates are computed again for the few plans that are returned: the search keeps only what it ranks by. */
 static void fill_list(search *s, nd_ranked *chosen, nd_plan_list *list)
 {
@@ -224,7 +262,7 @@ static double seconds_now(void)
 static nd_status prepare(search *s, nd_error *err)
 {
     const nd_search_options *options = s->scene.options;
-    size_t entries = nd_board_entries(options->top);
+    size_t entries = nd_board_entries(s->kept);
     int64_t fits = (int64_t)(ENTRIES_PER_ROUND_MAX / entries);
     s->round_max = (int32_t)(fits < 1 ? 1 : fits > ROUND_MAX ? ROUND_MAX : fits);
     int32_t threads = options->threads > 0 ? options->threads : nd_pool_processors();
@@ -240,7 +278,7 @@ static nd_status prepare(search *s, nd_error *err)
 static nd_status run_search(search *s, nd_ranked *entries, nd_plan_list *list, nd_error *err)
 {
     const nd_search_options *options = s->scene.options;
-    nd_board_init(&s->known, options->objective, options->top, entries);
+    nd_board_init(&s->known, options->objective, s->kept, entries);
     s->scene.known = &s->known;
     nd_search_space_init(s->scene.context, options, &s->scene.space);
     ND_TRY(nd_search_units(&s->scene, &s->units, &s->units_count, &s->searched, &s->known.rejections, err));
@@ -253,7 +291,8 @@ static nd_status run_search(search *s, nd_ranked *entries, nd_plan_list *list, n
     ND_TRY(prepare(s, err));
     bound_units(s);
     walk_units(s);
-    fill_list(s, entries + nd_board_entries(options->top), list);
+    refine(s);
+    fill_list(s, entries + nd_board_entries(s->kept), list);
     return ND_OK;
 }
 
@@ -265,7 +304,8 @@ nd_status nd_search(const nd_cost_context *context, const nd_framework *framewor
     nd_status status = ND_ENOMEM;
     size_t top = (size_t)options->top;
     search *s = calloc(1, sizeof *s);
-    nd_ranked *entries = calloc(nd_board_entries(options->top) + top, sizeof *entries); /* what is known, and chosen */
+    int32_t kept = context->simulates && options->top < RETIMED_LISTS ? RETIMED_LISTS : options->top;
+    nd_ranked *entries = calloc(nd_board_entries(kept) + top, sizeof *entries); /* what is known, and chosen */
     nd_plan_list *list = calloc(1, sizeof *list);
     nd_plan *plans = calloc(top, sizeof *plans);
     if (s == NULL || entries == NULL || list == NULL || plans == NULL) {
@@ -273,6 +313,7 @@ nd_status nd_search(const nd_cost_context *context, const nd_framework *framewor
         goto cleanup;
     }
     s->scene = (nd_search_scene){.context = context, .framework = framework, .options = options};
+    s->kept = kept;
     s->scene.base = nd_layout_single();
     if ((options->pinned >> ND_LAYOUT_KEY_OFFLOAD & 1u) != 0) {
         s->scene.base.offload = options->pin.offload; /* never searched: it trades time for memory on the user's word */

@@ -23,6 +23,8 @@ typedef struct walk {
     nd_bound bound; /* of the branch at hand */
     /* of the pipeline at hand, whatever its data parallelism */
     nd_stage_split split;
+    bool divided;             /* `split` is that of the current recompute, pp, vpp and split: schedules share it */
+    bool repeats;             /* it is that of split=even */
     nd_pipeline pipelines[2]; /* [nd_stage_accumulates()] */
     bool piped[2];
 } walk;
@@ -151,21 +153,23 @@ static bool is_too_large(const walk *w)
                                      !nd_board_may_be_closest(w->board, w->bound.peak_bytes)));
 }
 
-/* The layers of each stage. False when balanced stages are the even ones: the same layout again. */
-static bool divide_layers(walk *w)
+/* The layers of each stage; w->repeats when balanced stages are the even ones: the same layout again. */
+static void divide_layers(walk *w)
 {
     const nd_cost_context *context = w->scene->context;
     nd_split_stages(context, &w->layout, &w->prices, &w->split);
+    w->divided = true;
+    w->repeats = false;
     bool equal = context->model->layers % ((int64_t)w->layout.size[ND_AXIS_PP] * w->layout.vpp) == 0;
     bool has_even = w->layout.vpp == 1 || equal; /* interleaved chunks are equal, or balanced */
     if (w->layout.split == ND_SPLIT_EVEN || !has_even || w->scene->options->pinned >> ND_LAYOUT_KEY_SPLIT & 1u) {
-        return true;
+        return;
     }
     nd_stage_split even;
     nd_layout layout = w->layout;
     layout.split = ND_SPLIT_EVEN;
     nd_split_stages(context, &layout, &w->prices, &even);
-    return !nd_stage_split_same(&even, &w->split);
+    w->repeats = nd_stage_split_same(&even, &w->split);
 }
 
 /* One pp with its vpp, split and schedule: bounds from the cheapest to the closest, then its layouts. */
@@ -180,13 +184,16 @@ static void walk_pipeline(walk *w, int32_t data_ranks)
         reject_pipeline(w, broken);
         return;
     }
-    w->bound = (nd_bound){.step_s = rounding_slack * nd_filling_floor_s(&w->layout, w->work_s),
+    w->bound = (nd_bound){.step_s = rounding_slack * nd_filling_floor_s(context, &w->layout, w->work_s),
                           .capacity_bytes = (double)context->cluster->gpu.memory_bytes};
     if (is_closed(w)) {
         reject_pipeline(w, nd_rule_slower);
         return;
     }
-    if (!divide_layers(w)) {
+    if (!w->divided) {
+        divide_layers(w);
+    }
+    if (w->repeats) {
         reject_pipeline(w, nd_rule_same_split);
         return;
     }
@@ -217,7 +224,10 @@ static void walk_pipelines(walk *w)
         nd_pipeline_choice choices[ND_PIPELINES_MAX];
         int32_t count = nd_space_pipelines(space, pp, choices);
         w->layout.size[ND_AXIS_PP] = pp;
+        w->divided = false;
         for (int32_t c = 0; c < count; c++) {
+            bool same_layers = c > 0 && choices[c].vpp == w->layout.vpp && choices[c].split == w->layout.split;
+            w->divided = w->divided && same_layers;
             w->layout.vpp = choices[c].vpp;
             w->layout.split = choices[c].split;
             w->layout.schedule = choices[c].schedule;

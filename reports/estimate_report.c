@@ -164,11 +164,11 @@ static nd_status print_time(FILE *stream, const nd_report_context *context, cons
     return ND_OK;
 }
 
-/* The pipeline pass by pass, beside the closed form that the table shows. */
+/* The pipeline pass by pass, beside the closed form. */
 static void print_simulation(FILE *stream, const nd_report_context *context, const nd_estimate_view *view)
 {
     const nd_simulation *simulation = &view->simulation;
-    double closed_s = view->estimate.time.step_s;
+    double closed_s = view->estimate.time.closed_step_s;
     if (view->layout.size[ND_AXIS_PP] == 1) {
         return;
     }
