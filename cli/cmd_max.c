@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "cli/task_input.h"
 #include "core/text.h"
 #include "reports/max_report.h"
@@ -12,8 +13,9 @@ static const nd_option_id max_options[] = {
     ND_OPTION_SEQ_LEN,     ND_OPTION_GLOBAL_BATCH, ND_OPTION_GLOBAL_BATCH_TOKENS,
     ND_OPTION_PRECISION,   ND_OPTION_OPTIMIZER,    ND_OPTION_LORA,
     ND_OPTION_ATTENTION,   ND_OPTION_FRAMEWORK,    ND_OPTION_STACK,
-    ND_OPTION_CALIBRATION, ND_OPTION_ANCHOR,       ND_OPTION_JSON,
-    ND_OPTION_VERBOSE,     ND_OPTION_QUIET,        ND_OPTION_HELP,
+    ND_OPTION_CALIBRATION, ND_OPTION_ANCHOR,       ND_OPTION_THREADS,
+    ND_OPTION_JSON,        ND_OPTION_VERBOSE,      ND_OPTION_QUIET,
+    ND_OPTION_HELP,
 };
 
 static const nd_command_syntax max_syntax = {
@@ -25,7 +27,8 @@ static const nd_command_syntax max_syntax = {
     .options_count = sizeof max_options / sizeof max_options[0],
     .notes = "With --layout the degrees stay and only the asked quantity varies (for gpus, the data-parallel degree\n"
              "follows); with --pin some of them stay; else every legal layout is searched at each value.\n"
-             "Exit status: 0 each question has an answer, 1 nothing fits for one of them, 2 usage or input error.",
+             "Exit status: 0 each question has an answer, 1 nothing fits for one of them, 2 usage or input error,\n130 "
+             "stopped by Ctrl-C.",
 };
 
 static const char *const batch_why =
@@ -133,6 +136,7 @@ static nd_status run_max(const nd_options *options, int *exit_status, nd_error *
     nd_limit_view *views = calloc(ND_LIMIT_QUANTITY_COUNT, sizeof *views);
     nd_status status = limits != NULL && views != NULL ? find_limits(&task, asked, limits, views, &count, err)
                                                        : nd_fail(err, ND_ENOMEM, "out of memory for the limits");
+    nd_progress_end();
     if (status == ND_OK) {
         *exit_status = ND_EXIT_DONE;
         for (int32_t i = 0; i < count; i++) {

@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/inputs.h"
 #include "cli/mixed_input.h"
+#include "cli/progress.h"
 #include "cli/run_input.h"
 #include "cli/suggest_input.h"
 #include "reports/csv_report.h"
@@ -18,8 +19,9 @@ static const nd_option_id suggest_options[] = {
     ND_OPTION_OBJECTIVE,   ND_OPTION_PIN,          ND_OPTION_MAX,
     ND_OPTION_ALL,         ND_OPTION_PARETO,       ND_OPTION_TOKENS,
     ND_OPTION_PRICE,       ND_OPTION_MTBF_HOURS,   ND_OPTION_CHECKPOINT_INTERVAL,
-    ND_OPTION_STORAGE,     ND_OPTION_JSON,         ND_OPTION_CSV,
-    ND_OPTION_VERBOSE,     ND_OPTION_QUIET,        ND_OPTION_HELP,
+    ND_OPTION_STORAGE,     ND_OPTION_THREADS,      ND_OPTION_JSON,
+    ND_OPTION_CSV,         ND_OPTION_VERBOSE,      ND_OPTION_QUIET,
+    ND_OPTION_HELP,
 };
 
 static const nd_command_syntax suggest_syntax = {
@@ -29,7 +31,8 @@ static const nd_command_syntax suggest_syntax = {
     .usage = "ndplan suggest --model M --cluster C [options]",
     .options = suggest_options,
     .options_count = sizeof suggest_options / sizeof suggest_options[0],
-    .notes = "Exit status: 0 something fits, 1 nothing fits, 2 usage or input error.",
+    .notes = "Exit status: 0 something fits, 1 nothing fits, 2 usage or input error, 130 stopped by\nCtrl-C (what is "
+             "known is shown).",
 };
 
 /* What one run of the command works with. */
@@ -113,15 +116,24 @@ static nd_status run_suggest(const nd_options *options, int *exit_status, nd_err
         return mixed;
     }
     ND_TRY(load(options, &s, err));
-    ND_TRY(search(&s, err));
-    nd_status status = ND_OK;
+    ND_TRY(nd_progress_start(options, &s.input.search.control, err));
+    nd_status status = search(&s, err);
+    nd_progress_end();
+    if (status != ND_OK) {
+        return status;
+    }
     if (s.has_run && s.scale.plans.count > 0) {
         status = nd_run_input_check(&s.inputs, &s.run, &s.scale.plans.plans[0], err);
     }
     if (status == ND_OK) {
         status = print_plans(options, &s, format, err);
     }
-    *exit_status = s.scale.plans.fitting > 0 ? ND_EXIT_DONE : ND_EXIT_NO;
+    *exit_status = s.scale.plans.interrupted   ? ND_EXIT_INTERRUPTED
+                   : s.scale.plans.fitting > 0 ? ND_EXIT_DONE
+                                               : ND_EXIT_NO;
+    if (s.scale.plans.interrupted) {
+        fputs("ndplan: interrupted: the best of what was looked at until then is shown\n", stderr);
+    }
     nd_plan_list_free(&s.scale.plans);
     return status;
 }

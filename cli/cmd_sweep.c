@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/output_file.h"
+#include "cli/progress.h"
 #include "cli/sweep_input.h"
 #include "cli/task_input.h"
 #include "reports/sweep_report.h"
@@ -31,6 +32,7 @@ static const nd_option_id sweep_options[] = {
     ND_OPTION_CALIBRATION,
     ND_OPTION_ANCHOR,
     ND_OPTION_PLOT_SWEEP,
+    ND_OPTION_THREADS,
     ND_OPTION_JSON,
     ND_OPTION_CSV,
     ND_OPTION_VERBOSE,
@@ -48,7 +50,8 @@ static const nd_command_syntax sweep_syntax = {
     .options_count = sizeof sweep_options / sizeof sweep_options[0],
     .notes = "nic is the rate of all NICs of one node together: 400Gb/s, 50GB/s, or plain Gb/s.\n"
              "--layout keeps one layout (over gpus its data-parallel degree follows); --pin keeps some of its keys.\n"
-             "Exit status: 0 something fits, 1 nothing fits at any value, 2 usage or input error.",
+             "Exit status: 0 something fits, 1 nothing fits at any value, 2 usage or input error, 130\n"
+             "stopped by Ctrl-C (the values that are done are shown).",
 };
 
 static const char *const batch_why = "one sequence for each GPU";
@@ -136,6 +139,16 @@ static nd_status load_sweep(const nd_options *options, nd_inputs *inputs, nd_tas
     return nd_task_input(&with_first, inputs, &batch, task, err);
 }
 
+/* The last point that was begun when a sweep stopped is not finished; those after it have no value. */
+static int32_t count_finished(const nd_sweep_view *view)
+{
+    int32_t begun = 0;
+    while (begun < view->count && view->points[begun].value > 0.0) {
+        begun++;
+    }
+    return begun > 0 ? begun - 1 : 0;
+}
+
 static nd_status run_sweep(const nd_options *options, int *exit_status, nd_error *err)
 {
     nd_inputs inputs;
@@ -151,7 +164,13 @@ static nd_status run_sweep(const nd_options *options, int *exit_status, nd_error
     }
     view.points = points;
     nd_status status = nd_sweep_run(&task, view.quantity, values, view.count, points, err);
-    if (status == ND_OK) {
+    nd_progress_end();
+    if (status == ND_EINTERRUPTED) {
+        view.count = count_finished(&view);
+        fprintf(stderr, "ndplan: interrupted: %d points are shown\n", (int)view.count);
+        status = view.count > 0 ? print_sweep(options, &inputs, &view, format, err) : ND_OK;
+        *exit_status = ND_EXIT_INTERRUPTED;
+    } else if (status == ND_OK) {
         *exit_status = anything_fits(&view) ? ND_EXIT_DONE : ND_EXIT_NO;
         status = print_sweep(options, &inputs, &view, format, err);
     }

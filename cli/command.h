@@ -6,7 +6,7 @@
 #include "reports/list_report.h"
 
 /** Exit status of the program; docs/CLI.md. */
-enum { ND_EXIT_DONE = 0, ND_EXIT_NO = 1, ND_EXIT_USAGE = 2 };
+enum { ND_EXIT_DONE = 0, ND_EXIT_NO = 1, ND_EXIT_USAGE = 2, ND_EXIT_INTERRUPTED = 130 };
 
 typedef struct nd_command {
     const nd_command_syntax *syntax;

@@ -108,7 +108,7 @@ static nd_status dispatch(int argc, char *const *argv, int *exit_status, nd_erro
     if (argc < 2) {
         return nd_fail(
             err, ND_EINVAL,
-            "a command is missing: suggest, estimate, calibrate, list or validate; `ndplan --help` shows more");
+            "a command is missing: suggest, estimate, why, max or sweep, for example; `ndplan --help` shows all");
     }
     const char *name = argv[1];
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
@@ -140,9 +140,10 @@ int main(int argc, char **argv)
 
     nd_error err = {0};
     int exit_status = ND_EXIT_DONE;
-    if (dispatch(argc, argv, &exit_status, &err) != ND_OK) {
+    nd_status status = dispatch(argc, argv, &exit_status, &err);
+    if (status != ND_OK) {
         fprintf(stderr, "ndplan: %s\n", err.message);
-        exit_status = ND_EXIT_USAGE;
+        exit_status = status == ND_EINTERRUPTED ? ND_EXIT_INTERRUPTED : ND_EXIT_USAGE;
     }
     errno = 0;
     bool failed = ferror(stdout) != 0;

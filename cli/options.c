@@ -38,6 +38,7 @@ static const option_row option_table[ND_OPTION_COUNT] = {
     [ND_OPTION_PIN] = {"--pin", 0, "tp=8,cp=1", "only layouts with these values"},
     [ND_OPTION_MAX] = {"--max", 0, "tp=8", "only layouts up to these degrees"},
     [ND_OPTION_ALL] = {"--all", 0, NULL, "rank layouts that do not fit, too"},
+    [ND_OPTION_THREADS] = {"--threads", 0, "N", "search on so many threads (all processors)"},
     [ND_OPTION_PARETO] = {"--pareto", 0, NULL, "what step time, memory and GPUs trade for one another"},
     [ND_OPTION_TOKENS] = {"--tokens", 0, "N", "of the whole run, like 15T: days, dollars, energy"},
     [ND_OPTION_PRICE] = {"--price", 0, "USD", "of one GPU hour, instead of the cluster's"},

@@ -38,6 +38,7 @@ typedef enum nd_option_id {
     ND_OPTION_PIN,
     ND_OPTION_MAX,
     ND_OPTION_ALL,
+    ND_OPTION_THREADS,
     ND_OPTION_PARETO,
     ND_OPTION_TOKENS,
     ND_OPTION_PRICE,

@@ -1,5 +1,7 @@
 #include "cli/task_input.h"
 
+#include "cli/progress.h"
+
 #include <string.h>
 
 #include "cli/layout_input.h"
@@ -55,6 +57,7 @@ nd_status nd_task_input(const nd_options *options, nd_inputs *inputs, const nd_t
         nd_inputs_default_batch(inputs, batch->gpus * task.pin.micro_batch, batch->why);
     }
     ND_TRY(nd_inputs_finish(inputs, err));
+    ND_TRY(nd_progress_start(options, &task.control, err));
     if (task.whole_layout) {
         nd_layout_input_sequence_parallel(inputs, &task.pin, keys);
     }

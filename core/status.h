@@ -19,7 +19,8 @@ ND_BEGIN_DECLS
     X(ND_EPARSE, "malformed input")                                                                                    \
     X(ND_EIO, "input or output failed")                                                                                \
     X(ND_ENOMEM, "out of memory")                                                                                      \
-    X(ND_EUNSUPPORTED, "not supported")
+    X(ND_EUNSUPPORTED, "not supported")                                                                                \
+    X(ND_EINTERRUPTED, "interrupted")
 
 typedef enum nd_status {
 #define ND_STATUS_ENUM(name, text) name,

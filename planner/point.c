@@ -52,6 +52,7 @@ nd_status nd_point_search(const nd_task *task, int64_t value, const nd_cluster_s
     options.top = TOP;
     options.pinned = pinned;
     options.pin = *pin;
+    options.control = task->control;
     nd_status status = nd_search(&context, task->framework, &options, &list, &inner);
     if (status == ND_EINVAL) {
         out->contradictory = true;
@@ -61,9 +62,10 @@ nd_status nd_point_search(const nd_task *task, int64_t value, const nd_cluster_s
     if (status != ND_OK) {
         return nd_fail(err, status, "%s", inner.message);
     }
+    bool interrupted = list.interrupted;
     take_plans(&list, out);
     nd_plan_list_free(&list);
-    return ND_OK;
+    return interrupted ? nd_fail(err, ND_EINTERRUPTED, "interrupted") : ND_OK;
 }
 
 int64_t nd_task_batch_seqs(const nd_task *task, int64_t gpus, int64_t micro_batch)

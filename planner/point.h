@@ -15,6 +15,7 @@ typedef struct nd_task {
     bool whole_layout;             /* the user gave a whole layout: `pin` has a value for every key */
     bool batch_given;              /* the global batch is the user's, else it may follow the quantity */
     int64_t batch_tokens;          /* the user gave the batch in tokens: it stays so; 0: in sequences */
+    nd_search_control control;     /* of every search of the task */
 } nd_task;
 
 /** What a search found at one point. The cluster and training are those of the point. */
@@ -37,7 +38,7 @@ typedef struct nd_point {
  * \param[in]  value    kept in the result
  * \param[in]  cluster, train  of the point, copied
  * \param[in]  pinned, pin     as in the task, for what this point fixes
- * \return ND_ENOMEM, or ND_EINVAL when the GPU cannot compute in the precision.
+ * \return ND_ENOMEM, ND_EINVAL when the GPU cannot compute in the precision, ND_EINTERRUPTED when the control stops it.
  */
 nd_status nd_point_search(const nd_task *task, int64_t value, const nd_cluster_spec *cluster,
                           const nd_train_spec *train, uint32_t pinned, const nd_layout *pin, nd_point *out,

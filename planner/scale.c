@@ -194,6 +194,7 @@ static void add_counts(nd_plan_list *sum, const nd_plan_list *list, bool again)
         return;
     }
     sum->searched += list->searched;
+    sum->interrupted = sum->interrupted || list->interrupted;
     sum->fitting += list->fitting;
     memcpy(sum->rejections, list->rejections, sizeof sum->rejections);
     sum->rejections_count = list->rejections_count;
@@ -294,7 +295,7 @@ static nd_status search_all(scale_search *s, nd_error *err)
     bool rented_whole = s->options->goal == ND_SCALE_COST && s->whole->cluster->base_name[0] != '\0';
     int32_t count = nd_scale_sizes(s->whole->cluster, rented_whole, sizes);
     int64_t least = nd_scale_least_gpus(s->whole, &s->options->search);
-    for (int32_t i = 0; i < count && !s->done; i++) {
+    for (int32_t i = 0; i < count && !s->done && !s->out.plans.interrupted; i++) {
         nd_scale_size *size = &s->out.sizes[s->out.sizes_count++];
         *size = (nd_scale_size){.gpus = sizes[i]};
         bool last_chance = i == count - 1 && s->searches == 0;

@@ -44,9 +44,9 @@ nd_search_options nd_search_options_default(void)
 
 static bool goes_on(search *s)
 {
-    const nd_search_options *options = s->scene.options;
+    const nd_search_control *control = &s->scene.options->control;
     double done = s->searched > 0 ? (double)s->walked / (double)s->searched : 0.0;
-    s->stopped = s->stopped || (options->progress != NULL && !options->progress(options->progress_data, done));
+    s->stopped = s->stopped || (control->progress != NULL && !control->progress(control->data, done));
     return !s->stopped;
 }
 
@@ -265,7 +265,7 @@ static nd_status prepare(search *s, nd_error *err)
     size_t entries = nd_board_entries(s->kept);
     int64_t fits = (int64_t)(ENTRIES_PER_ROUND_MAX / entries);
     s->round_max = (int32_t)(fits < 1 ? 1 : fits > ROUND_MAX ? ROUND_MAX : fits);
-    int32_t threads = options->threads > 0 ? options->threads : nd_pool_processors();
+    int32_t threads = options->control.threads > 0 ? options->control.threads : nd_pool_processors();
     s->pool = nd_pool_create(s->units_count < THREADS_WORTH_UNITS ? 1 : threads);
     s->boards = calloc((size_t)s->round_max, sizeof *s->boards);
     s->entries = calloc((size_t)s->round_max * entries, sizeof *s->entries);

@@ -19,6 +19,15 @@
 
 ND_BEGIN_DECLS
 
+/** How a search runs; no result depends on it. All zero: as many threads as processors, nothing is told. */
+typedef struct nd_search_control {
+    int32_t threads; /* 0: as many as there are processors; at most ND_THREADS_MAX */
+    /** Called now and then by the caller's thread with the part that is done; false: stop, and return what is known.
+     * May be NULL. */
+    bool (*progress)(void *data, double done_frac);
+    void *data; /* of progress */
+} nd_search_control;
+
 typedef struct nd_search_options {
     int32_t top; /* plans to return, 1..ND_PLANS_MAX */
     nd_objective objective;
@@ -28,11 +37,7 @@ typedef struct nd_search_options {
     uint32_t limited;   /* ... bit set when limited (degrees and micro_batch only) */
     bool include_unfit; /* also rank layouts that do not fit */
     bool exhaustive;    /* look at every layout, however slow: for tests and comparisons; the plans are the same */
-    int32_t threads;    /* 0: as many as there are processors; the result does not depend on it */
-    /** Called now and then by the caller's thread with the part that is done; false: stop, and return what is known.
-     * May be NULL. */
-    bool (*progress)(void *data, double done_frac);
-    void *progress_data;
+    nd_search_control control;
 } nd_search_options;
 
 nd_search_options nd_search_options_default(void); /* top 10, throughput, nothing pinned */

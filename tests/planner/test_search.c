@@ -363,7 +363,7 @@ static void test_bounds_lose_no_plan(void)
         for (size_t t = 0; t < sizeof tops / sizeof tops[0]; t++) {
             nd_search_options options = nd_search_options_default();
             options.top = tops[t];
-            options.threads = 1 + (int32_t)(t % 3); /* must not matter */
+            options.control.threads = 1 + (int32_t)(t % 3); /* must not matter */
             expect_same_plans(NULL, options, cases[i].model);
             options.objective = ND_OBJECTIVE_MEMORY;
             expect_same_plans(NULL, options, cases[i].model);
