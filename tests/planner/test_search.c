@@ -352,14 +352,14 @@ static void test_bounds_lose_no_plan(void)
         {"llama-3.1-8b", "2x8xh100", "torch-fsdp2-compile", 4096, 16, 1.0},
         {"gemma-2-9b", "2x8xa100", "megatron", 4096, 32, 1.0},
         {"llama-3.1-70b", "1x8xh100", "ndplan", 4096, 8, 1.0}, /* nothing fits */
-        {"qwen3-30b-a3b", "2x8xh100", "megatron", 4096, 64, 0.7},
+        {"qwen3-30b-a3b", "1x8xh100", "megatron", 4096, 32, 0.7},
         {"gpt2", "1x4xh100", "torch-ddp", 1024, 12, 1.0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         fixture_init(&fixture, cases[i].model, cases[i].cluster, cases[i].stack, cases[i].seq, cases[i].batch);
         fixture.cluster.gpu.memory_bytes = (int64_t)((double)fixture.cluster.gpu.memory_bytes * cases[i].memory_frac);
         fixture_refresh(&fixture);
-        static const int32_t tops[] = {1, 2, 10, 100};
+        static const int32_t tops[] = {1, 10};
         for (size_t t = 0; t < sizeof tops / sizeof tops[0]; t++) {
             nd_search_options options = nd_search_options_default();
             options.top = tops[t];
