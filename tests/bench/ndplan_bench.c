@@ -1,6 +1,6 @@
 /* How fast a search and one estimate are. Prints figures; judges nothing (a loaded machine would make it lie).
  *
- *   ndplan_bench [MODEL [GPU [MAX_GPUS [FRAMEWORK]]]]
+ *   ndplan_bench [MODEL [GPU [MAX_GPUS [FRAMEWORK [PLOT.svg]]]]]
  *
  * One search per GPU count 8, 16, ... MAX_GPUS, everything open, with 4 sequences a GPU (at most 4096) of 8192 tokens;
  * then the median time of one nd_estimate_layout(). */
@@ -14,6 +14,7 @@
 #include "core/text.h"
 #include "frameworks/framework.h"
 #include "planner/search.h"
+#include "reports/plot.h"
 
 enum { BATCHES = 21, ESTIMATES_PER_BATCH = 200, GPUS_PER_NODE = 8 };
 
@@ -27,11 +28,16 @@ typedef struct setting {
     nd_cost_context context;
 } setting;
 
-static double cpu_s(void)
+static double seconds(clockid_t clock)
 {
     struct timespec now;
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    (void)clock_gettime(clock, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static double cpu_s(void)
+{
+    return seconds(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static double peak_rss_mib(void)
@@ -59,15 +65,55 @@ static nd_status set_gpus(setting *s, const char *gpu, int64_t gpus, nd_error *e
     return nd_cost_context_init(&s->model, &s->cluster, &s->train, &s->stack, &s->calibration, &s->context, err);
 }
 
-static nd_status bench_search(setting *s, int64_t gpus, nd_layout *best, nd_error *err)
+/* What grows with the number of GPUs. */
+enum { CURVE_POINTS_MAX = 32 };
+typedef struct curves {
+    nd_plot_point layouts[CURVE_POINTS_MAX], microseconds[CURVE_POINTS_MAX];
+    int32_t count;
+} curves;
+
+static void note(curves *c, int64_t gpus, int64_t layouts, double wall_s)
+{
+    if (c->count < CURVE_POINTS_MAX) {
+        c->layouts[c->count] = (nd_plot_point){.x = (double)gpus, .y = (double)layouts};
+        c->microseconds[c->count++] = (nd_plot_point){.x = (double)gpus, .y = 1e6 * wall_s};
+    }
+}
+
+static nd_status draw(const char *path, const char *model, const curves *c, nd_error *err)
+{
+    char title[128];
+    (void)snprintf(title, sizeof title, "Searches of %.60s: layouts, and microseconds for all of them", model);
+    const nd_plot_series series[] = {
+        {.label = "layouts", .points = c->layouts, .count = c->count, .kind = ND_PLOT_LINE},
+        {.label = "microseconds", .points = c->microseconds, .count = c->count, .kind = ND_PLOT_LINE},
+    };
+    const nd_plot plot = {.title = title,
+                          .x = {.title = "GPUs", .unit = ND_PLOT_WHOLE, .log = true},
+                          .y = {.title = "layouts; microseconds", .unit = ND_PLOT_NUMBER, .log = true},
+                          .series = series,
+                          .series_count = 2};
+    FILE *out = fopen(path, "w");
+    if (out == NULL) {
+        return nd_fail(err, ND_EIO, "cannot write '%s'", path);
+    }
+    nd_status status = nd_plot_write(&plot, out, err);
+    bool failed = fclose(out) != 0;
+    return status == ND_OK && failed ? nd_fail(err, ND_EIO, "cannot write '%s'", path) : status;
+}
+
+static nd_status bench_search(setting *s, int64_t gpus, nd_layout *best, curves *grown, nd_error *err)
 {
     nd_search_options options = nd_search_options_default();
     nd_plan_list list;
     double start = cpu_s();
+    double wall = seconds(CLOCK_MONOTONIC);
     ND_TRY(nd_search(&s->context, s->framework, &options, &list, err));
     double used = cpu_s() - start;
-    printf("%8" PRId64 " %12" PRId64 " %10" PRId64 " %10" PRId64 " %12.0f %8.3f %8.1f\n", gpus, list.searched,
-           list.fitting, list.evaluated, (double)list.searched / used, used, peak_rss_mib());
+    wall = seconds(CLOCK_MONOTONIC) - wall;
+    printf("%8" PRId64 " %12" PRId64 " %10" PRId64 " %10" PRId64 " %12.0f %8.3f %8.3f %8.1f\n", gpus, list.searched,
+           list.fitting, list.evaluated, (double)list.searched / used, used, wall, peak_rss_mib());
+    note(grown, gpus, list.searched, wall);
     if (list.count > 0) {
         *best = list.plans[0].layout;
     } else if (list.has_closest) {
@@ -105,23 +151,24 @@ static void bench_estimate(const setting *s, const nd_layout *layout)
     printf("  of %s, step %.3f s\n", text, sum / ((double)BATCHES * ESTIMATES_PER_BATCH));
 }
 
-static nd_status run(const char *model, const char *gpu, int64_t max_gpus, const char *framework, setting *s,
-                     nd_error *err)
+static nd_status run(const char *model, const char *gpu, int64_t max_gpus, const char *framework, const char *plot,
+                     setting *s, nd_error *err)
 {
+    curves grown = {.count = 0};
     nd_layout best = nd_layout_single();
     ND_TRY(nd_model_load(model, false, &s->model, err));
     ND_TRY(nd_framework_find(framework, &s->framework, err));
     ND_TRY(nd_stack_find(s->framework->stack, &s->stack, err));
     printf("%s on %s, %s, everything searched, top 10\n", s->model.name, gpu, framework);
-    printf("%8s %12s %10s %10s %12s %8s %8s\n", "GPUs", "searched", "fitting", "evaluated", "layouts/s", "CPU s",
-           "RSS MiB");
+    printf("%8s %12s %10s %10s %12s %8s %8s %8s\n", "GPUs", "searched", "fitting", "evaluated", "layouts/s", "CPU s",
+           "wall s", "RSS MiB");
     for (int64_t gpus = GPUS_PER_NODE; gpus <= max_gpus; gpus *= 2) {
         ND_TRY(set_gpus(s, gpu, gpus, err));
-        ND_TRY(bench_search(s, gpus, &best, err));
+        ND_TRY(bench_search(s, gpus, &best, &grown, err));
         (void)fflush(stdout);
     }
     bench_estimate(s, &best);
-    return ND_OK;
+    return plot == NULL ? ND_OK : draw(plot, s->model.name, &grown, err);
 }
 
 int main(int argc, char **argv)
@@ -139,7 +186,7 @@ int main(int argc, char **argv)
     if (s == NULL) {
         return 2;
     }
-    nd_status status = run(model, gpu, max_gpus, framework, s, &err);
+    nd_status status = run(model, gpu, max_gpus, framework, argc > 5 ? argv[5] : NULL, s, &err);
     free(s);
     if (status != ND_OK) {
         fprintf(stderr, "ndplan_bench: %s\n", err.message);
