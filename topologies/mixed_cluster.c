@@ -88,12 +88,12 @@ static nd_status add_part(nd_mixed_cluster *mixed, const nd_cluster_spec *part, 
 
 static void name_mixed(nd_mixed_cluster *mixed)
 {
-    size_t used = 0;
-    mixed->name[0] = '\0';
-    for (int32_t i = 0; i < mixed->parts_count && used < sizeof mixed->name; i++) {
-        (void)snprintf(mixed->name + used, sizeof mixed->name - used, "%s%s", i > 0 ? "+" : "", mixed->parts[i].name);
-        used = strlen(mixed->name);
+    char name[sizeof mixed->name] = "";
+    for (int32_t i = 0; i < mixed->parts_count; i++) {
+        size_t used = strlen(name);
+        (void)snprintf(name + used, sizeof name - used, "%s%s", i > 0 ? "+" : "", mixed->parts[i].name);
     }
+    memcpy(mixed->name, name, sizeof name);
 }
 
 static bool is_file(const char *path)
