@@ -34,7 +34,7 @@ static void make_model(fixture *f, int64_t layers, bool two_kinds)
     f->model.layer_kinds_count = 2;
     memset(f->context.layers_before, 0, sizeof f->context.layers_before);
     for (int64_t layer = 0; layer < layers; layer++) {
-        uint8_t kind = two_kinds ? (uint8_t)(layer % 2) : 0;
+        uint8_t kind = (uint8_t)(two_kinds ? layer % 2 : 0);
         f->model.kind_of_layer[layer] = kind;
         for (uint8_t k = 0; k < 2; k++) {
             f->context.layers_before[k][layer + 1] = f->context.layers_before[k][layer] + (k == kind);
