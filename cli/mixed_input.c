@@ -23,9 +23,21 @@ typedef struct mixed_inputs {
 
 static nd_status check_options(const nd_options *options, const nd_search_options *search, nd_error *err)
 {
-    if (search->objective != ND_OBJECTIVE_THROUGHPUT) {
+    static const nd_option_id unmixed[] = {
+        ND_OPTION_PARETO, ND_OPTION_TOKENS, ND_OPTION_PRICE, ND_OPTION_MTBF_HOURS, ND_OPTION_CHECKPOINT_INTERVAL,
+        ND_OPTION_STORAGE};
+    const char *objective = options->value[ND_OPTION_OBJECTIVE];
+    if (search->objective != ND_OBJECTIVE_THROUGHPUT || (objective != NULL && strcmp(objective, "throughput") != 0)) {
         return nd_fail(err, ND_EUNSUPPORTED,
                        "a cluster of several kinds of node is planned for throughput only; leave --objective out");
+    }
+    for (size_t i = 0; i < sizeof unmixed / sizeof unmixed[0]; i++) {
+        if (nd_options_has(options, unmixed[i])) {
+            return nd_fail(err, ND_EUNSUPPORTED,
+                           "%s is not available for several kinds of node; leave it out, or name one of them as "
+                           "--cluster",
+                           nd_option_name(unmixed[i]));
+        }
     }
     if (nd_options_has(options, ND_OPTION_ANCHOR)) {
         return nd_fail(err, ND_EUNSUPPORTED,

@@ -81,7 +81,7 @@ static void bound_units(search *s)
         int64_t left = s->units_count - s->cursor;
         nd_pool_run(s->pool, left < share ? left : share, bound_turn, s);
     }
-    if (!s->stopped) {
+    if (!s->stopped && s->units_count > 0) { /* a block rule may forbid all */
         qsort(s->units, (size_t)s->units_count, sizeof s->units[0], by_floor);
     }
 }
