@@ -29,7 +29,10 @@ static void fill(nd_plan *plans, int32_t count)
 {
     state = 1;
     for (int32_t i = 0; i < count; i++) {
-        plans[i] = plan_of((double)draw(50), (double)draw(50), draw(8));
+        int32_t gpus = draw(8); /* one after the other: compilers differ in the order of arguments */
+        double peak_bytes = (double)draw(50);
+        double step_s = (double)draw(50);
+        plans[i] = plan_of(step_s, peak_bytes, gpus);
     }
 }
 
