@@ -30,11 +30,12 @@ static double trained_params(const nd_cost_context *context)
     return context->train->lora_rank > 0 ? context->lora_params : (double)context->params.total;
 }
 
-/* Routed experts are cut by ep where there is one, the rest by tp; both by pp and by what shards the optimizer. */
+/* Routed experts are cut by ep where there is one, the rest by tp; both by pp and by what shards the optimizer.
+ * Adapters are not on routed experts. */
 static double largest_share(const nd_cost_context *context, const nd_layout *layout)
 {
     double all = (double)context->params.total;
-    double experts = (double)context->params.experts_total * (double)context->params.expert;
+    double experts = context->train->lora_rank > 0 ? 0.0 : (double)context->params.experts_total;
     double pp = (double)layout->size[ND_AXIS_PP];
     double tp = (double)layout->size[ND_AXIS_TP];
     bool sharded = layout->sharding != ND_SHARDING_NONE;

@@ -62,6 +62,23 @@ static void test_experts_are_copied_by_the_ranks_that_hold_them(void)
     ND_ASSERT_REL(nd_saved_state_of(&moe.context, &replicated).rank_bytes, bytes, 1e-12);
 }
 
+/* Where ep is not what shards the rest, the dense part and the experts are cut differently. */
+static void test_experts_are_cut_by_ep_and_the_rest_by_tp(void)
+{
+    double bytes = nd_saved_bytes(&moe.context);
+    double experts = bytes * (double)moe.context.params.experts_total / (double)moe.context.params.total;
+    static const char *const layouts[] = {"dp_replicate=2,cp=4,tp=2,ep=4,sharding=none",
+                                          "dp_replicate=2,cp=4,tp=2,ep=8,sharding=none",
+                                          "dp_replicate=2,cp=4,tp=2,ep=2,sharding=none"};
+    static const double eps[] = {4.0, 8.0, 2.0};
+    CU_ASSERT_TRUE(experts > 0.0 && experts < bytes);
+    for (size_t i = 0; i < 3; i++) {
+        nd_layout layout = layout_of(layouts[i]);
+        double expected = (bytes - experts) / 2.0 + experts / eps[i];
+        ND_ASSERT_REL(nd_saved_state_of(&moe.context, &layout).rank_bytes, expected, 1e-9);
+    }
+}
+
 static void test_a_run_is_its_steps(void)
 {
     nd_run_spec spec = nd_run_spec_default();
@@ -147,6 +164,7 @@ int main(void)
         ND_TEST(test_the_fixtures_load),
         ND_TEST(test_a_checkpoint_holds_the_states_of_all_ranks_once),
         ND_TEST(test_experts_are_copied_by_the_ranks_that_hold_them),
+        ND_TEST(test_experts_are_cut_by_ep_and_the_rest_by_tp),
         ND_TEST(test_a_run_is_its_steps),
         ND_TEST(test_without_tokens_or_price_nothing_is_made_up),
         ND_TEST(test_twice_the_failures_and_half_the_storage_cost_time),
