@@ -126,15 +126,8 @@ static nd_status run_estimate(const nd_options *options, int *exit_status, nd_er
     ND_TRY(nd_run_input_load(options, &inputs, false, &run, &has_run, err));
     ND_TRY(nd_inputs_anchor(options, &inputs, &layout, err));
 
-    nd_report_context context = {
-        .cost = &inputs.cost,
-        .framework = inputs.framework,
-        .assumptions = inputs.assumptions,
-        .assumptions_count = inputs.assumptions_count,
-        .style = nd_command_style(),
-        .quiet = nd_options_has(options, ND_OPTION_QUIET),
-        .run = has_run ? &run : NULL,
-    };
+    nd_report_context context = nd_inputs_report(options, &inputs);
+    context.run = has_run ? &run : NULL;
     nd_refusal refusal = {0};
     /* a user who named a framework wants its rule rather than what its stack cannot do */
     bool allowed =

@@ -103,15 +103,7 @@ static nd_status find_limits(const nd_task *task, const bool asked[ND_LIMIT_QUAN
 static nd_status print_limits(const nd_options *options, const nd_inputs *inputs, const nd_limit_view *views,
                               int32_t count, nd_report_format format, nd_error *err)
 {
-    nd_report_context context = {
-        .cost = &inputs->cost,
-        .framework = inputs->framework,
-        .assumptions = inputs->assumptions,
-        .assumptions_count = inputs->assumptions_count,
-        .style = nd_command_style(),
-        .verbose = nd_options_has(options, ND_OPTION_VERBOSE),
-        .quiet = nd_options_has(options, ND_OPTION_QUIET),
-    };
+    nd_report_context context = nd_inputs_report(options, inputs);
     if (format == ND_REPORT_JSON) {
         nd_json_limits(stdout, &context, views, count);
         return ND_OK;

@@ -47,19 +47,11 @@ typedef struct suggestion {
 static nd_status print_plans(const nd_options *options, const suggestion *s, nd_report_format format, nd_error *err)
 {
     const nd_plan_list *list = &s->scale.plans;
-    nd_report_context context = {
-        .cost = &s->inputs.cost,
-        .framework = s->inputs.framework,
-        .assumptions = s->inputs.assumptions,
-        .assumptions_count = s->inputs.assumptions_count,
-        .style = nd_command_style(),
-        .verbose = nd_options_has(options, ND_OPTION_VERBOSE),
-        .quiet = nd_options_has(options, ND_OPTION_QUIET),
-        .run = s->has_run ? &s->run : NULL,
-        .scale = s->input.over_sizes ? &s->scale : NULL,
-        .scale_goal = s->input.goal,
-        .batch_assumed = !s->inputs.global_batch_given,
-    };
+    nd_report_context context = nd_inputs_report(options, &s->inputs);
+    context.run = s->has_run ? &s->run : NULL;
+    context.scale = s->input.over_sizes ? &s->scale : NULL;
+    context.scale_goal = s->input.goal;
+    context.batch_assumed = !s->inputs.global_batch_given;
     switch (format) {
     case ND_REPORT_JSON:
         nd_json_plans(stdout, &context, list);

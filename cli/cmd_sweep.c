@@ -90,15 +90,7 @@ static nd_status write_plot(const nd_options *options, const nd_report_context *
 static nd_status print_sweep(const nd_options *options, const nd_inputs *inputs, const nd_sweep_view *view,
                              nd_report_format format, nd_error *err)
 {
-    nd_report_context context = {
-        .cost = &inputs->cost,
-        .framework = inputs->framework,
-        .assumptions = inputs->assumptions,
-        .assumptions_count = inputs->assumptions_count,
-        .style = nd_command_style(),
-        .verbose = nd_options_has(options, ND_OPTION_VERBOSE),
-        .quiet = nd_options_has(options, ND_OPTION_QUIET),
-    };
+    nd_report_context context = nd_inputs_report(options, inputs);
     ND_TRY(write_plot(options, &context, view, err));
     switch (format) {
     case ND_REPORT_JSON:

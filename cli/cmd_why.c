@@ -66,15 +66,7 @@ static nd_status answer(const nd_options *options, nd_inputs *inputs, const nd_l
 static nd_status print_why(const nd_options *options, const nd_inputs *inputs, const nd_why *why,
                            nd_report_format format, nd_error *err)
 {
-    nd_report_context context = {
-        .cost = &inputs->cost,
-        .framework = inputs->framework,
-        .assumptions = inputs->assumptions,
-        .assumptions_count = inputs->assumptions_count,
-        .style = nd_command_style(),
-        .verbose = nd_options_has(options, ND_OPTION_VERBOSE),
-        .quiet = nd_options_has(options, ND_OPTION_QUIET),
-    };
+    nd_report_context context = nd_inputs_report(options, inputs);
     if (format == ND_REPORT_JSON) {
         nd_json_why(stdout, &context, why);
         return ND_OK;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/command.h"
 #include "core/text.h"
 
 enum { SEQ_LEN_DEFAULT = 4096 };
@@ -280,4 +281,17 @@ nd_status nd_inputs_finish(nd_inputs *inputs, nd_error *err)
     inputs->cost.simulates = true;
     inputs->cost.uncertainty = nd_fitted_uncertainty(&inputs->fitted, &inputs->calibration, &inputs->stack);
     return ND_OK;
+}
+
+nd_report_context nd_inputs_report(const nd_options *options, const nd_inputs *inputs)
+{
+    return (nd_report_context){
+        .cost = &inputs->cost,
+        .framework = inputs->framework,
+        .assumptions = inputs->assumptions,
+        .assumptions_count = inputs->assumptions_count,
+        .style = nd_command_style(),
+        .verbose = nd_options_has(options, ND_OPTION_VERBOSE),
+        .quiet = nd_options_has(options, ND_OPTION_QUIET),
+    };
 }

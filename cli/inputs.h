@@ -46,4 +46,8 @@ nd_status nd_inputs_anchor(const nd_options *options, nd_inputs *inputs, const n
 void nd_inputs_assume(nd_inputs *inputs, const char *option, const char *value, const char *format, ...)
     ND_PRINTF(4, 5);
 
+/** What every report of a command says about its inputs, in the style of stdout and as loud as -v and -q say; the rest
+ * is zero. Borrows from `inputs`. */
+nd_report_context nd_inputs_report(const nd_options *options, const nd_inputs *inputs);
+
 #endif

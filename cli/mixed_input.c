@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "core/integers.h"
 #include "planner/mixed.h"
 #include "reports/mixed_report.h"
 
@@ -52,16 +53,6 @@ static nd_status check_options(const nd_options *options, const nd_search_option
     return ND_OK;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 static void default_batch(mixed_inputs *all)
 {
     int64_t gpus = all->cluster.gpus;
@@ -69,7 +60,7 @@ static void default_batch(mixed_inputs *all)
     char why[160] = "one sequence for each GPU; yours decides accumulation";
     for (int32_t i = 0; i < all->cluster.parts_count; i++) {
         int64_t part = all->cluster.parts[i].gpus;
-        multiple = multiple / common_divisor(multiple, part) * part;
+        multiple = nd_least_common_multiple(multiple, part);
         if (multiple > gpus * BATCH_PER_GPU_MAX) {
             multiple = gpus;
             break;
@@ -174,16 +165,10 @@ static nd_status answer(const nd_options *options, const nd_search_options *sear
         input.parts[i] = &all->parts[i].cost;
     }
     ND_TRY(nd_mixed_search(&input, &all->plan, err));
-    nd_report_context context = {
-        .cost = &all->parts[0].cost,
-        .mixed = &all->cluster,
-        .framework = all->parts[0].framework,
-        .assumptions = all->assumptions,
-        .assumptions_count = all->assumptions_count,
-        .style = nd_command_style(),
-        .verbose = nd_options_has(options, ND_OPTION_VERBOSE),
-        .quiet = nd_options_has(options, ND_OPTION_QUIET),
-    };
+    nd_report_context context = nd_inputs_report(options, &all->parts[0]);
+    context.mixed = &all->cluster;
+    context.assumptions = all->assumptions;
+    context.assumptions_count = all->assumptions_count;
     switch (format) {
     case ND_REPORT_JSON:
         nd_json_mixed(stdout, &context, &input, &all->plan);

@@ -2,9 +2,9 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/pool.h"
 #include "core/text.h"
 
@@ -14,7 +14,7 @@ enum { BAR_CELLS = 30, SHOW_AFTER_S = 2 };
 static volatile sig_atomic_t interrupted;
 
 typedef struct progress {
-    struct timespec start;
+    double start_s;
     bool on_terminal, shown;
     int percent; /* shown last */
 } progress;
@@ -24,13 +24,6 @@ static void interrupt(int number)
 {
     (void)number;
     interrupted = 1;
-}
-
-static double seconds_since_start(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)(now.tv_sec - state.start.tv_sec) + (double)(now.tv_nsec - state.start.tv_nsec) * 1e-9;
 }
 
 static void draw(int percent)
@@ -50,7 +43,8 @@ static bool go_on(void *data, double done_frac)
 {
     (void)data;
     int percent = (int)(100.0 * done_frac);
-    if (state.on_terminal && seconds_since_start() > SHOW_AFTER_S && (!state.shown || percent != state.percent)) {
+    if (state.on_terminal && nd_monotonic_s() - state.start_s > SHOW_AFTER_S &&
+        (!state.shown || percent != state.percent)) {
         draw(percent);
     }
     return interrupted == 0;
@@ -65,7 +59,7 @@ nd_status nd_progress_start(const nd_options *options, nd_search_control *out, n
     /* SA_RESETHAND: the second one has its usual effect */
     struct sigaction stop = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND};
     (void)sigaction(SIGINT, &stop, NULL);
-    (void)clock_gettime(CLOCK_MONOTONIC, &state.start);
+    state.start_s = nd_monotonic_s();
     state.on_terminal = isatty(STDERR_FILENO) != 0;
     *out = (nd_search_control){.threads = (int32_t)threads, .progress = go_on};
     return ND_OK;

@@ -126,3 +126,44 @@ int64_t nd_layout_global_batch_seqs(const nd_layout *layout)
 {
     return layout->micro_batch * layout->grad_accum * nd_layout_data_ranks(layout);
 }
+
+int64_t nd_layout_key_value(const nd_layout *layout, nd_layout_key key)
+{
+    switch (key) {
+    case ND_LAYOUT_KEY_PP:
+        return layout->size[ND_AXIS_PP];
+    case ND_LAYOUT_KEY_DP_REPLICATE:
+        return layout->size[ND_AXIS_DP_REPLICATE];
+    case ND_LAYOUT_KEY_DP_SHARD:
+        return layout->size[ND_AXIS_DP_SHARD];
+    case ND_LAYOUT_KEY_CP:
+        return layout->size[ND_AXIS_CP];
+    case ND_LAYOUT_KEY_TP:
+        return layout->size[ND_AXIS_TP];
+    case ND_LAYOUT_KEY_EP:
+        return layout->ep;
+    case ND_LAYOUT_KEY_VPP:
+        return layout->vpp;
+    case ND_LAYOUT_KEY_SP:
+        return layout->sequence_parallel;
+    case ND_LAYOUT_KEY_CP_METHOD:
+        return (int64_t)layout->cp_method;
+    case ND_LAYOUT_KEY_SCHEDULE:
+        return (int64_t)layout->schedule;
+    case ND_LAYOUT_KEY_SPLIT:
+        return (int64_t)layout->split;
+    case ND_LAYOUT_KEY_MICRO_BATCH:
+        return layout->micro_batch;
+    case ND_LAYOUT_KEY_GRAD_ACCUM:
+        return layout->grad_accum;
+    case ND_LAYOUT_KEY_SHARDING:
+        return (int64_t)layout->sharding;
+    case ND_LAYOUT_KEY_RECOMPUTE:
+        return ((int64_t)layout->recompute << 32) + layout->recompute_every;
+    case ND_LAYOUT_KEY_OFFLOAD:
+        return (int64_t)layout->offload;
+    case ND_LAYOUT_KEY_COUNT:
+        break;
+    }
+    return 0;
+}

@@ -135,6 +135,10 @@ typedef enum nd_layout_key {
 /** The key as users write it ("dp_shard"); never NULL. */
 const char *nd_layout_key_name(nd_layout_key key);
 
+/** The value of one key as a number: modes by their enumerators, recompute with its distance. Equal exactly where the
+ * layouts agree in that key; of degrees and counts the number itself. */
+int64_t nd_layout_key_value(const nd_layout *layout, nd_layout_key key);
+
 /** Parse "dp_replicate=2,dp_shard=2,cp=2,tp=2,micro_batch=1,recompute=full".
  *
  * \param[in]  text  keys separated by commas, each at most once; `recompute=every:4`; `sp=on|off`

@@ -62,6 +62,15 @@ nd_status nd_cost_context_init(const nd_model_spec *model, const nd_cluster_spec
     return ND_OK;
 }
 
+nd_status nd_cost_context_like(const nd_cost_context *base, const nd_cluster_spec *cluster, const nd_train_spec *train,
+                               const nd_stack *stack, nd_cost_context *out, nd_error *err)
+{
+    ND_TRY(nd_cost_context_init(base->model, cluster, train, stack, base->calibration, out, err));
+    out->uncertainty = base->uncertainty;
+    out->simulates = base->simulates;
+    return ND_OK;
+}
+
 typedef struct candidate {
     const char *name;
     double seconds;

@@ -39,6 +39,11 @@ nd_status nd_cost_context_init(const nd_model_spec *model, const nd_cluster_spec
                                const nd_stack *stack, const nd_calibration *calibration, nd_cost_context *out,
                                nd_error *err) ND_NODISCARD;
 
+/** The same for another cluster, training or stack (each may be that of `base`): model, calibration and everything that
+ * was set after nd_cost_context_init() are those of `base`. */
+nd_status nd_cost_context_like(const nd_cost_context *base, const nd_cluster_spec *cluster, const nd_train_spec *train,
+                               const nd_stack *stack, nd_cost_context *out, nd_error *err) ND_NODISCARD;
+
 typedef enum nd_verdict { ND_VERDICT_FITS, ND_VERDICT_BORDERLINE, ND_VERDICT_NO } nd_verdict;
 const char *nd_verdict_name(nd_verdict verdict); /* "fits", "borderline", "no" */
 

@@ -1,11 +1,13 @@
 #include "cost_model/floors.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "cost_model/memory_internal.h"
 #include "cost_model/price.h"
 #include "cost_model/stages.h"
+
+/* Floors and estimates add the same terms in another order, which may differ in the last digits. */
+static const double rounding_slack = 1.0 - 1e-9;
 
 /* Weights, gradients and optimizer of the first stage under the sharding that leaves least of them. Each shrinks as
  * more ranks share it. */
@@ -34,8 +36,9 @@ nd_memory_floor nd_memory_floor_of(const nd_cost_context *context, const nd_layo
     nd_holdings holdings = nd_memory_hold(context, layout, prices, 0, counts);
     nd_activations activations = nd_memory_activations(context, layout, prices, 0, counts);
     double spread = activations.saved + activations.logits;
-    double peak = (least_states_bytes(context, layout, &holdings, data_ranks) + spread) * stack->reserved_ratio +
-                  stack->context_bytes;
+    double peak =
+        rounding_slack * (least_states_bytes(context, layout, &holdings, data_ranks) + spread) * stack->reserved_ratio +
+        stack->context_bytes;
     nd_memory_floor floor = {
         .peak_bytes = peak, .peak_high_bytes = peak * calibration->memory_high_frac + stack->spread_high_frac * spread};
     /* buffers, which are left out here, must not lower the low end */
@@ -45,17 +48,12 @@ nd_memory_floor nd_memory_floor_of(const nd_cost_context *context, const nd_layo
     return floor;
 }
 
-static double both_passes_s(const nd_part_price *price)
-{
-    return nd_part_pass_s(price, ND_PASS_FORWARD) + nd_part_pass_s(price, ND_PASS_BACKWARD);
-}
-
 double nd_work_floor_s(const nd_cost_context *context, const nd_block_prices *prices)
 {
     const nd_model_spec *model = context->model;
-    double work_s = both_passes_s(&prices->embedding) + both_passes_s(&prices->head);
+    double work_s = nd_part_passes_s(&prices->embedding, 0.0) + nd_part_passes_s(&prices->head, 0.0);
     for (int64_t kind = 0; kind < model->layer_kinds_count; kind++) {
-        work_s += (double)model->layer_kinds[kind].layers * both_passes_s(&prices->layer[kind]);
+        work_s += (double)model->layer_kinds[kind].layers * nd_part_passes_s(&prices->layer[kind], 0.0);
     }
     return work_s;
 }
@@ -68,6 +66,14 @@ double nd_rework_floor_s(const nd_cost_context *context, const nd_layout *layout
         rework_s += (double)model->layer_kinds[kind].layers * nd_part_pass_s(&prices->layer[kind], ND_PASS_RECOMPUTE);
     }
     return nd_rerun_frac(layout) * rework_s;
+}
+
+double nd_unit_floor_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices)
+{
+    double inner = (double)layout->size[ND_AXIS_TP] * (double)layout->size[ND_AXIS_CP];
+    double passes = (double)context->train->global_batch_seqs * inner /
+                    ((double)layout->micro_batch * (double)context->cluster->gpus);
+    return rounding_slack * passes * nd_work_floor_s(context, prices);
 }
 
 double nd_filling_floor_s(const nd_cost_context *context, const nd_layout *layout, double work_s)
@@ -84,13 +90,12 @@ double nd_filling_floor_s(const nd_cost_context *context, const nd_layout *layou
                   2.0 * (pp - 1.0) * (send_s + host_s);
     }
     double stragglers = context->calibration->straggler_frac * log2(fmax(1.0, (double)context->cluster->nodes));
-    return (m * share_s + others_s + sends_s + context->stack->host_s) * (1.0 + stragglers);
+    return rounding_slack * (m * share_s + others_s + sends_s + context->stack->host_s) * (1.0 + stragglers);
 }
 
 double nd_pipeline_floor_s(const nd_cost_context *context, const nd_layout *layout, const nd_pipeline *pipeline)
 {
     nd_time_breakdown time;
-    memset(&time, 0, sizeof time);
     nd_time_without_data_parallel(context, layout, pipeline, &time);
-    return time.step_s;
+    return rounding_slack * time.step_s;
 }

@@ -25,6 +25,10 @@ nd_memory_floor nd_memory_floor_of(const nd_cost_context *context, const nd_layo
  * head included, without recompute. */
 double nd_work_floor_s(const nd_cost_context *context, const nd_block_prices *prices);
 
+/** The step of any layout with the tp, cp and micro_batch of `layout` on this cluster, whatever pp is: a stage does at
+ * least its share of the work, and each rank its share of the batch. */
+double nd_unit_floor_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices);
+
 /** What recompute adds to nd_work_floor_s() under the mode and the prices of `layout`. */
 double nd_rework_floor_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices);
 

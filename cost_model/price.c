@@ -225,3 +225,9 @@ double nd_part_pass_s(const nd_part_price *price, nd_pass pass)
     return nd_part_compute_s(price, pass) + price->exposed_tp_s[pass] + price->exposed_cp_s[pass] +
            price->exposed_ep_s[pass];
 }
+
+double nd_part_passes_s(const nd_part_price *price, double rerun)
+{
+    return nd_part_pass_s(price, ND_PASS_FORWARD) + nd_part_pass_s(price, ND_PASS_BACKWARD) +
+           rerun * nd_part_pass_s(price, ND_PASS_RECOMPUTE);
+}

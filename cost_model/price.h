@@ -9,6 +9,9 @@ ND_BEGIN_DECLS
 /** Seconds of the kernels of one pass. */
 double nd_part_compute_s(const nd_part_price *price, nd_pass pass);
 
+/** Seconds of forward and backward, and of that part `rerun` of the recompute pass. */
+double nd_part_passes_s(const nd_part_price *price, double rerun);
+
 /** Seconds of one pass: its kernels and the communication that they do not hide. */
 double nd_part_pass_s(const nd_part_price *price, nd_pass pass);
 

@@ -115,12 +115,6 @@ typedef struct division {
     nd_layout full; /* a pipeline of these stages with more micro-batches than it can hold */
 } division;
 
-static double both_passes_s(const nd_part_price *price, double rerun)
-{
-    return nd_part_pass_s(price, ND_PASS_FORWARD) + nd_part_pass_s(price, ND_PASS_BACKWARD) +
-           rerun * nd_part_pass_s(price, ND_PASS_RECOMPUTE);
-}
-
 static division weigh(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices)
 {
     double bytes = context->stack->weight_bytes + context->stack->grad_bytes; /* of a parameter, before sharding */
@@ -129,11 +123,11 @@ static division weigh(const nd_cost_context *context, const nd_layout *layout, c
         .layers = context->model->layers,
         .stages = layout->size[ND_AXIS_PP],
         .vpp = layout->vpp,
-        .embedding = {both_passes_s(&prices->embedding, 0.0), bytes * prices->params_embedding},
-        .head = {both_passes_s(&prices->head, 0.0), bytes * prices->params_head},
+        .embedding = {nd_part_passes_s(&prices->embedding, 0.0), bytes * prices->params_embedding},
+        .head = {nd_part_passes_s(&prices->head, 0.0), bytes * prices->params_head},
     };
     for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
-        d.layer[kind].s = both_passes_s(&prices->layer[kind], nd_rerun_frac(layout));
+        d.layer[kind].s = nd_part_passes_s(&prices->layer[kind], nd_rerun_frac(layout));
         d.layer[kind].bytes = bytes * (prices->params_dense[kind] + prices->params_expert[kind]);
         d.saved_bytes[kind] = prices->saved_bytes[kind];
     }

@@ -146,8 +146,9 @@ static void add_up(const nd_cost_context *context, nd_time_breakdown *out)
     out->closed_step_s = out->step_s;
 }
 
-void nd_time_without_data_parallel(const nd_cost_context *context, const nd_layout *layout, const nd_pipeline *pipeline,
-                                   nd_time_breakdown *out)
+/* All terms but data parallelism, the optimizer and offloading. */
+static void pipeline_terms(const nd_cost_context *context, const nd_layout *layout, const nd_pipeline *pipeline,
+                           nd_time_breakdown *out)
 {
     memset(out, 0, sizeof *out);
     double m = (double)layout->grad_accum;
@@ -158,13 +159,19 @@ void nd_time_without_data_parallel(const nd_cost_context *context, const nd_layo
     out->bubble_s = pipeline->bubble_s;
     out->contention_s = context->calibration->contention_frac * out->hidden_comm_s;
     out->host_s = context->stack->host_s + launch_bound_s(context, layout, pipeline);
+}
+
+void nd_time_without_data_parallel(const nd_cost_context *context, const nd_layout *layout, const nd_pipeline *pipeline,
+                                   nd_time_breakdown *out)
+{
+    pipeline_terms(context, layout, pipeline, out);
     add_up(context, out);
 }
 
 void nd_estimate_time_piped(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                             const nd_pipeline *pipeline, nd_time_breakdown *out)
 {
-    nd_time_without_data_parallel(context, layout, pipeline, out);
+    pipeline_terms(context, layout, pipeline, out);
     nd_dp_cost dp = nd_dp_cost_of_stage(context, layout, prices, pipeline->busiest_stage, pipeline->counts);
     out->exposed_dp_s = dp.exposed_s;
     out->contention_s = context->calibration->contention_frac * (dp.pressure_s + out->hidden_comm_s);

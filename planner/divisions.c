@@ -29,8 +29,7 @@ static bool double_cluster(const nd_cost_context *context, doubled *out)
     nd_error err;
     out->train = *context->train;
     return nd_cluster_resize(context->cluster, 2 * context->cluster->nodes, &out->cluster, &err) == ND_OK &&
-           nd_cost_context_init(context->model, &out->cluster, &out->train, context->stack, context->calibration,
-                                &out->context, &err) == ND_OK;
+           nd_cost_context_like(context, &out->cluster, &out->train, context->stack, &out->context, &err) == ND_OK;
 }
 
 static void settle_modes(const nd_cost_context *context, const nd_layout *from, nd_layout *layout)

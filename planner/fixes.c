@@ -81,12 +81,9 @@ static const nd_cost_context *context_of(origin *o, const nd_fix_state *state)
         return NULL;
     }
     if (nd_train_spec_check(&c->train, &err) != ND_OK ||
-        nd_cost_context_init(base->model, &c->cluster, &c->train, &c->stack, base->calibration, &c->context, &err) !=
-            ND_OK) {
+        nd_cost_context_like(base, &c->cluster, &c->train, &c->stack, &c->context, &err) != ND_OK) {
         return NULL;
     }
-    c->context.uncertainty = base->uncertainty;
-    c->context.simulates = base->simulates;
     return &c->context;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/integers.h"
 #include "planner/limits_internal.h"
 
 const char *nd_limit_quantity_name(nd_limit_quantity quantity)
@@ -51,28 +52,13 @@ nd_status nd_limit_check_pins(const nd_limit *out, nd_error *err)
                                                                   : ND_OK;
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
-static int64_t least_multiple(int64_t a, int64_t b)
-{
-    return a / greatest_divisor(a, b) * b;
-}
-
 /* Tokens that a sequence must be a multiple of for this cp and tp: two pieces for each rank of a ring, and whole tokens
  * for each tp rank in them. */
 static int64_t tokens_needed(const nd_layout *layout)
 {
     int64_t cp = layout->size[ND_AXIS_CP];
     int64_t tp = layout->size[ND_AXIS_TP];
-    return least_multiple(cp == 1 ? 1 : 2 * cp, cp * tp);
+    return nd_least_common_multiple(cp == 1 ? 1 : 2 * cp, cp * tp);
 }
 
 /* The first power of two (times `step`) that is too much, and the last that is not (0: none). Values that no layout can
@@ -139,7 +125,7 @@ static nd_status climb(nd_limit_hunt *hunt, nd_error *err)
         if (reached > 0 && out->quantity == ND_LIMIT_SEQ_LEN) {
             ND_TRY(nd_limit_look_again(hunt, reached, true, err));
             const nd_plan *plan = level == ND_LEVEL_SURE ? &hunt->point.sure : &hunt->point.best;
-            int64_t finer = least_multiple(step, tokens_needed(&plan->layout));
+            int64_t finer = nd_least_common_multiple(step, tokens_needed(&plan->layout));
             step = reached % finer == 0 ? finer : step;
         }
         limits[level] = reached;
@@ -288,12 +274,12 @@ nd_status nd_limit_seq_len(const nd_task *task, nd_limit *out, nd_error *err)
     }
     nd_layout fixed = task->pin; /* degrees that are not pinned are 1 */
     int64_t needed = task->pinned != 0 ? tokens_needed(&fixed) : 1;
-    out->step = least_multiple(ND_LIMIT_SEQ_LEN_STEP, needed);
+    out->step = nd_least_common_multiple(ND_LIMIT_SEQ_LEN_STEP, needed);
     nd_limit_seen seen;
     nd_status status = nd_limit_look(hunt, out->step, &seen, err);
     if (status == ND_OK && seen.legal && !seen.reached[ND_LEVEL_POSSIBLE]) {
         int64_t coarse = out->step;
-        int64_t fine = least_multiple(ND_LIMIT_SEQ_LEN_FINE_STEP, needed);
+        int64_t fine = nd_least_common_multiple(ND_LIMIT_SEQ_LEN_FINE_STEP, needed);
         status = nd_limit_look(hunt, fine, &seen, err);
         out->step = status == ND_OK && seen.reached[ND_LEVEL_POSSIBLE] ? fine : coarse;
     }

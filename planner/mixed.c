@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "planner/mixed_internal.h"
 
 const char *nd_mixed_way_name(nd_mixed_way way)
@@ -149,13 +149,6 @@ static int32_t choose(const nd_mixed_plan *plan)
     return best;
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static nd_mixed_option *add_option(nd_mixed_plan *plan, nd_mixed_way way)
 {
     nd_mixed_option *option = &plan->options[plan->count++];
@@ -166,7 +159,7 @@ static nd_mixed_option *add_option(nd_mixed_plan *plan, nd_mixed_way way)
 /* Fill a plan that is all zero. */
 static nd_status search_all(const nd_mixed_input *input, nd_mixed_plan *plan, nd_error *err)
 {
-    double start_s = seconds_now();
+    double start_s = nd_monotonic_s();
     for (int32_t i = 0; i < input->cluster->parts_count; i++) {
         nd_mixed_option *alone = add_option(plan, ND_MIXED_ALONE);
         ND_TRY(search_equal(input, input->parts[i], i, alone, plan, err));
@@ -178,7 +171,7 @@ static nd_status search_all(const nd_mixed_input *input, nd_mixed_plan *plan, nd
     ND_TRY(nd_mixed_search_stages(input, stages, &count, plan, stages->why_not, sizeof stages->why_not, err));
     plan->count += count > 1 ? count - 1 : 0;
     plan->best = choose(plan);
-    plan->elapsed_s = seconds_now() - start_s;
+    plan->elapsed_s = nd_monotonic_s() - start_s;
     return ND_OK;
 }
 

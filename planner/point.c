@@ -9,10 +9,7 @@ enum { TOP = 2 };
 nd_status nd_point_context(const nd_task *task, const nd_point *point, nd_cost_context *out, nd_error *err)
 {
     const nd_cost_context *base = task->context;
-    ND_TRY(nd_cost_context_init(base->model, &point->cluster, &point->train, base->stack, base->calibration, out, err));
-    out->uncertainty = base->uncertainty;
-    out->simulates = base->simulates;
-    return ND_OK;
+    return nd_cost_context_like(base, &point->cluster, &point->train, base->stack, out, err);
 }
 
 static void take_plans(const nd_plan_list *list, nd_point *out)

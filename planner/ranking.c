@@ -53,15 +53,24 @@ static int by_layout(const nd_layout *a, const nd_layout *b)
     return 0;
 }
 
-/* 0: rather fits than not; 1: rather not; 2: surely not. */
-static int doubt(const nd_ranked *entry)
+static int doubt(double peak_bytes, double capacity_bytes, nd_verdict verdict)
 {
-    return (entry->peak_bytes > entry->capacity_bytes) + (entry->verdict == ND_VERDICT_NO);
+    return (peak_bytes > capacity_bytes) + (verdict == ND_VERDICT_NO);
+}
+
+static int doubt_of(const nd_ranked *entry)
+{
+    return doubt(entry->peak_bytes, entry->capacity_bytes, entry->verdict);
+}
+
+int nd_memory_doubt(const nd_memory_breakdown *memory)
+{
+    return doubt(memory->peak_bytes, memory->capacity_bytes, memory->verdict);
 }
 
 int nd_ranked_compare(nd_objective objective, const nd_ranked *a, const nd_ranked *b)
 {
-    int order = by_int(doubt(a), doubt(b));
+    int order = by_int(doubt_of(a), doubt_of(b));
     if (order != 0) {
         return order;
     }
@@ -78,6 +87,11 @@ int nd_ranked_compare_memory(const nd_ranked *a, const nd_ranked *b)
 {
     int order = by_double(a->peak_bytes, b->peak_bytes);
     return order != 0 ? order : by_layout(&a->layout, &b->layout);
+}
+
+bool nd_same_layout(const nd_layout *a, const nd_layout *b)
+{
+    return by_layout(a, b) == 0;
 }
 
 bool nd_same_mesh(const nd_layout *a, const nd_layout *b)
@@ -174,7 +188,7 @@ static bool is_pointless(const nd_ranking *meshes, int32_t index)
 static bool is_chosen(const nd_ranked *chosen, int32_t count, const nd_ranked *entry)
 {
     for (int32_t i = 0; i < count; i++) {
-        if (by_layout(&chosen[i].layout, &entry->layout) == 0) {
+        if (nd_same_layout(&chosen[i].layout, &entry->layout)) {
             return true;
         }
     }

@@ -39,6 +39,12 @@ int nd_axes_in_use(const nd_layout *layout);
 /** Same pp, dp_replicate, dp_shard, cp, tp and ep. */
 bool nd_same_mesh(const nd_layout *a, const nd_layout *b);
 
+/** All fields the same. */
+bool nd_same_layout(const nd_layout *a, const nd_layout *b);
+
+/** 0: rather fits than not; 1: rather not; 2: surely not. */
+int nd_memory_doubt(const nd_memory_breakdown *memory);
+
 /** Take `candidate` in when it is among the best `capacity` entries of distinct key. */
 void nd_ranking_add(nd_ranking *ranking, const nd_ranked *candidate);
 

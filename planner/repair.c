@@ -237,11 +237,9 @@ static bool context_of(const walk *w, const nd_train_spec *train, nd_cost_contex
     const nd_cost_context *base = w->base;
     nd_error err;
     if (nd_train_spec_check(train, &err) != ND_OK ||
-        nd_cost_context_init(base->model, base->cluster, train, base->stack, base->calibration, out, &err) != ND_OK) {
+        nd_cost_context_like(base, base->cluster, train, base->stack, out, &err) != ND_OK) {
         return false;
     }
-    out->uncertainty = base->uncertainty;
-    out->simulates = base->simulates;
     return true;
 }
 

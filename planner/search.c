@@ -4,17 +4,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "core/clock.h"
 #include "core/pool.h"
 #include "core/units.h"
 #include "cost_model/simulate.h"
 #include "planner/search_internal.h"
 
-/* Units of one round. Fixed, so that what a round knows does not depend on the number of threads: few at first, when
- * every unit walked teaches the rounds after it, then as many as keep threads busy. */
 /* At least so many plans are kept for the simulation: 3 x 16 meshes and 16 others are 64. */
 enum { RETIMED_LISTS = 16 };
+/* Units of one round. Fixed, so that what a round knows does not depend on the number of threads: few at first, when
+ * every unit walked teaches the rounds after it, then as many as keep threads busy. */
 enum { FIRST_ROUND = 4, ROUND_MAX = 64, ENTRIES_PER_ROUND_MAX = 64 * 1024, THREADS_WORTH_UNITS = 64 };
 
 typedef struct search {
@@ -102,10 +102,11 @@ static void reject_rest(search *s)
     (void)nd_count_below_unit(&s->scene.space, next->micro_batch_index, next->layout, &first);
     first.recompute = s->scene.space.recomputes[0].mode;
     first.recompute_every = s->scene.space.recomputes[0].every;
+    int64_t layouts = 0;
     for (; s->cursor < s->units_count; s->cursor++) {
-        const nd_search_unit *unit = &s->units[s->cursor];
-        nd_rejections_count(&s->known.rejections, nd_rule_slower, unit->layouts, next->order, &first);
+        layouts += s->units[s->cursor].layouts;
     }
+    nd_rejections_count(&s->known.rejections, nd_rule_slower, layouts, next->order, &first);
 }
 
 static void walk_units(search *s)
@@ -251,13 +252,6 @@ static void fill_list(search *s, nd_ranked *chosen, nd_plan_list *list)
     fill_rejections(s, list);
 }
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Boards of a round, and the threads when there is enough to do for them. */
 static nd_status prepare(search *s, nd_error *err)
 {
@@ -299,7 +293,7 @@ static nd_status run_search(search *s, nd_ranked *entries, nd_plan_list *list, n
 nd_status nd_search(const nd_cost_context *context, const nd_framework *framework, const nd_search_options *options,
                     nd_plan_list *out, nd_error *err)
 {
-    double start_s = seconds_now();
+    double start_s = nd_monotonic_s();
     ND_TRY(nd_search_options_check(context, options, err));
     nd_status status = ND_ENOMEM;
     size_t top = (size_t)options->top;
@@ -321,7 +315,7 @@ nd_status nd_search(const nd_cost_context *context, const nd_framework *framewor
     list->plans = plans;
     status = run_search(s, entries, list, err);
     if (status == ND_OK) {
-        list->elapsed_s = seconds_now() - start_s;
+        list->elapsed_s = nd_monotonic_s() - start_s;
         *out = *list;
         plans = NULL;
     }

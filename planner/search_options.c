@@ -28,16 +28,6 @@ static bool has(uint32_t set, nd_layout_key key)
     return (set >> key & 1u) != 0;
 }
 
-static int32_t degree_of(const nd_layout *layout, const degree_key *key)
-{
-    if (key->axis != ND_AXIS_COUNT) {
-        return layout->size[key->axis];
-    }
-    return key->key == ND_LAYOUT_KEY_EP    ? layout->ep
-           : key->key == ND_LAYOUT_KEY_VPP ? layout->vpp
-                                           : layout->micro_batch;
-}
-
 typedef struct text {
     char *out;
     size_t bytes, used;
@@ -101,9 +91,9 @@ void nd_search_options_text(const nd_search_options *options, char *out, size_t 
     for (int i = 0; i < DEGREE_KEYS_COUNT; i++) {
         const char *name = nd_layout_key_name(degree_keys[i].key);
         if (has(options->pinned, degree_keys[i].key)) {
-            append_key(&t, name, "=", degree_of(&options->pin, &degree_keys[i]));
+            append_key(&t, name, "=", nd_layout_key_value(&options->pin, degree_keys[i].key));
         } else if (has(options->limited, degree_keys[i].key)) {
-            append_key(&t, name, "<=", degree_of(&options->max, &degree_keys[i]));
+            append_key(&t, name, "<=", nd_layout_key_value(&options->max, degree_keys[i].key));
         }
     }
     append_modes(&t, &options->pin, options->pinned);
@@ -115,20 +105,20 @@ static nd_status check_values(const nd_search_options *options, nd_error *err)
     for (int i = 0; i < DEGREE_KEYS_COUNT; i++) {
         const degree_key *key = &degree_keys[i];
         const char *name = nd_layout_key_name(key->key);
-        int32_t pin = degree_of(&options->pin, key);
-        int32_t max = degree_of(&options->max, key);
+        int64_t pin = nd_layout_key_value(&options->pin, key->key);
+        int64_t max = nd_layout_key_value(&options->max, key->key);
         bool pinned = has(options->pinned, key->key);
         bool limited = has(options->limited, key->key);
         degrees |= 1u << key->key;
         if (pinned && pin < 1) {
-            return nd_fail(err, ND_EINVAL, "pin %s=%" PRId32 ": must be at least 1", name, pin);
+            return nd_fail(err, ND_EINVAL, "pin %s=%" PRId64 ": must be at least 1", name, pin);
         }
         if (limited && max < 1) {
-            return nd_fail(err, ND_EINVAL, "max %s=%" PRId32 ": must be at least 1", name, max);
+            return nd_fail(err, ND_EINVAL, "max %s=%" PRId64 ": must be at least 1", name, max);
         }
         if (pinned && limited && pin > max) {
             return nd_fail(err, ND_EINVAL,
-                           "pin %s=%" PRId32 " is above max %s=%" PRId32 "; raise the limit or lower the pin", name,
+                           "pin %s=%" PRId64 " is above max %s=%" PRId64 "; raise the limit or lower the pin", name,
                            pin, name, max);
         }
     }
@@ -167,14 +157,14 @@ static nd_status check_divides(const nd_search_options *options, int64_t gpus, n
     for (int i = 0; i < DEGREE_KEYS_COUNT; i++) {
         const degree_key *key = &degree_keys[i];
         bool cuts_mesh = key->axis != ND_AXIS_COUNT || key->key == ND_LAYOUT_KEY_EP;
-        int32_t value = degree_of(&options->pin, key);
+        int64_t value = nd_layout_key_value(&options->pin, key->key);
         if (!cuts_mesh || !has(options->pinned, key->key) || gpus % value == 0) {
             continue;
         }
         char near[48];
         neighbours(gpus, value, near, sizeof near);
         const char *name = nd_layout_key_name(key->key);
-        return nd_fail(err, ND_EINVAL, "pin %s=%" PRId32 " does not divide the %" PRId64 " GPUs; use %s=%s", name,
+        return nd_fail(err, ND_EINVAL, "pin %s=%" PRId64 " does not divide the %" PRId64 " GPUs; use %s=%s", name,
                        value, gpus, name, near);
     }
     return ND_OK;
@@ -196,7 +186,8 @@ static nd_status check_product(const nd_search_options *options, int64_t gpus, n
             free_axes++;
             continue;
         }
-        int32_t value = degree_of(&options->pin, key); /* divides gpus, so the product stays below gpus^2 */
+        int64_t value =
+            nd_layout_key_value(&options->pin, key->key); /* divides gpus, so the product stays below gpus^2 */
         product = product > gpus ? product : product * value;
         append_key(&t, nd_layout_key_name(key->key), "=", value);
     }

@@ -14,46 +14,13 @@ static bool limited(const nd_search_options *options, nd_layout_key key)
     return (options->limited >> key & 1u) != 0;
 }
 
-static int32_t degree_of(const nd_layout *layout, nd_layout_key key)
-{
-    switch (key) {
-    case ND_LAYOUT_KEY_PP:
-        return layout->size[ND_AXIS_PP];
-    case ND_LAYOUT_KEY_DP_REPLICATE:
-        return layout->size[ND_AXIS_DP_REPLICATE];
-    case ND_LAYOUT_KEY_DP_SHARD:
-        return layout->size[ND_AXIS_DP_SHARD];
-    case ND_LAYOUT_KEY_CP:
-        return layout->size[ND_AXIS_CP];
-    case ND_LAYOUT_KEY_TP:
-        return layout->size[ND_AXIS_TP];
-    case ND_LAYOUT_KEY_EP:
-        return layout->ep;
-    case ND_LAYOUT_KEY_VPP:
-        return layout->vpp;
-    case ND_LAYOUT_KEY_MICRO_BATCH:
-        return layout->micro_batch;
-    case ND_LAYOUT_KEY_SP:
-    case ND_LAYOUT_KEY_CP_METHOD:
-    case ND_LAYOUT_KEY_SCHEDULE:
-    case ND_LAYOUT_KEY_SPLIT:
-    case ND_LAYOUT_KEY_GRAD_ACCUM:
-    case ND_LAYOUT_KEY_SHARDING:
-    case ND_LAYOUT_KEY_RECOMPUTE:
-    case ND_LAYOUT_KEY_OFFLOAD:
-    case ND_LAYOUT_KEY_COUNT:
-        break;
-    }
-    return 0;
-}
-
 bool nd_space_has_degree(const nd_search_space *space, nd_layout_key key, int32_t value)
 {
     const nd_search_options *options = space->options;
-    if (pinned(options, key) && value != degree_of(&options->pin, key)) {
+    if (pinned(options, key) && value != nd_layout_key_value(&options->pin, key)) {
         return false;
     }
-    return !limited(options, key) || value <= degree_of(&options->max, key);
+    return !limited(options, key) || value <= nd_layout_key_value(&options->max, key);
 }
 
 static void list_divisors(nd_search_space *space)
@@ -201,9 +168,9 @@ static int32_t list_schedules(const nd_search_space *space, int32_t pp, int32_t 
     return count;
 }
 
-static bool chunks_are_equal(const nd_search_space *space, int32_t pp, int32_t vpp)
+bool nd_space_has_even(const nd_search_space *space, int32_t pp, int32_t vpp)
 {
-    return space->context->model->layers % ((int64_t)pp * vpp) == 0;
+    return vpp == 1 || space->context->model->layers % ((int64_t)pp * vpp) == 0;
 }
 
 static bool tries_balanced(const nd_search_space *space, int32_t pp, int32_t vpp)
@@ -224,7 +191,7 @@ static int32_t list_chunks(const nd_search_space *space, int32_t pp, int32_t out
     bool other_schedule = pinned(options, ND_LAYOUT_KEY_SCHEDULE) && options->pin.schedule != ND_SCHEDULE_INTERLEAVED;
     bool can = pp > 1 && !other_schedule && nd_mask_has(space->context->stack->schedules, ND_SCHEDULE_INTERLEAVED);
     for (int32_t vpp = 1; vpp <= ND_VPP_CAP; vpp++) {
-        bool divides = chunks_are_equal(space, pp, vpp) || tries_balanced(space, pp, vpp);
+        bool divides = nd_space_has_even(space, pp, vpp) || tries_balanced(space, pp, vpp);
         if ((vpp == 1 || (can && divides)) && nd_space_has_degree(space, ND_LAYOUT_KEY_VPP, vpp)) {
             out[count++] = vpp;
         }
@@ -239,7 +206,7 @@ static int32_t list_splits(const nd_search_space *space, int32_t pp, int32_t vpp
         out[count++] = space->options->pin.split;
         return count;
     }
-    if (vpp == 1 || chunks_are_equal(space, pp, vpp)) { /* interleaving needs equal chunks, or balanced ones */
+    if (nd_space_has_even(space, pp, vpp)) {
         out[count++] = ND_SPLIT_EVEN;
     }
     if (tries_balanced(space, pp, vpp)) {

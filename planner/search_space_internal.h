@@ -62,6 +62,9 @@ int32_t nd_space_pipelines(const nd_search_space *space, int32_t pp,
 int32_t nd_space_shardings(const nd_search_space *space, int32_t dp_shard, int32_t cp,
                            nd_sharding out[ND_SHARDING_COUNT]);
 
+/** Whether pp x vpp chunks can be split=even: interleaved chunks must be equal, or balanced. */
+bool nd_space_has_even(const nd_search_space *space, int32_t pp, int32_t vpp);
+
 /** Whether `data_ranks` are divided into dp_replicate x `dp_shard`, given tp, cp and ep of the layout. */
 bool nd_space_has_data_split(const nd_search_space *space, const nd_layout *layout, int32_t data_ranks,
                              int32_t dp_shard);

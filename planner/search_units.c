@@ -6,9 +6,6 @@
 #include "planner/constraints_internal.h"
 #include "planner/search_internal.h"
 
-/* The same sum in another order may differ in its last digits. */
-static const double rounding_slack = 1.0 - 1e-9;
-
 typedef struct unit_list {
     const nd_search_scene *scene;
     nd_search_unit *units;
@@ -115,9 +112,5 @@ void nd_search_bound_unit(const nd_search_scene *scene, nd_search_unit *unit)
     nd_layout layout = unit->layout;
     layout.recompute = ND_RECOMPUTE_NONE;
     nd_price_blocks(scene->context, &layout, &prices);
-    /* Whatever pp is: a stage does at least its share of the work, and each rank its share of the batch. */
-    double inner = (double)layout.size[ND_AXIS_TP] * (double)layout.size[ND_AXIS_CP];
-    double passes = (double)scene->context->train->global_batch_seqs * inner /
-                    ((double)layout.micro_batch * (double)scene->context->cluster->gpus);
-    unit->floor_s = rounding_slack * passes * nd_work_floor_s(scene->context, &prices);
+    unit->floor_s = nd_unit_floor_s(scene->context, &layout, &prices);
 }

@@ -9,9 +9,6 @@ const char nd_rule_memory[] = "memory";
 const char nd_rule_slower[] = "slower";
 const char nd_rule_same_split[] = "same-split";
 
-/* The same sum in another order may differ in its last digits. */
-static const double rounding_slack = 1.0 - 1e-9;
-
 /* One unit being walked. */
 typedef struct walk {
     const nd_search_scene *scene;
@@ -28,11 +25,6 @@ typedef struct walk {
     nd_pipeline pipelines[2]; /* [nd_stage_accumulates()] */
     bool piped[2];
 } walk;
-
-static void reject(walk *w, const char *rule, int64_t count)
-{
-    nd_rejections_count(&w->board->rejections, rule, count, w->unit->order, &w->layout);
-}
 
 /* Rejects everything below the pipeline of the layout; the first such layout stands for all. */
 static void reject_pipeline(walk *w, const char *rule)
@@ -101,7 +93,7 @@ static void visit(walk *w)
          scene->framework->allows(scene->context->model, &w->layout, scene->context->train, &rule, NULL))) {
         consider(w);
     } else {
-        reject(w, rule, 1);
+        nd_rejections_count(&w->board->rejections, rule, 1, w->unit->order, &w->layout);
     }
 }
 
@@ -133,15 +125,15 @@ static double pipeline_floor_s(walk *w)
     w->layout.sharding = ND_SHARDING_ZERO3;
     double whole_s = nd_pipeline_floor_s(context, &w->layout, pipeline_of(w));
     w->layout.sharding = ND_SHARDING_NONE;
-    return rounding_slack * fmin(whole_s, nd_pipeline_floor_s(context, &w->layout, pipeline_of(w)));
+    return fmin(whole_s, nd_pipeline_floor_s(context, &w->layout, pipeline_of(w)));
 }
 
 static void bound_memory(walk *w, int32_t data_ranks)
 {
     nd_memory_floor floor = nd_memory_floor_of(w->scene->context, &w->layout, &w->prices, &w->split, data_ranks);
-    w->bound.peak_bytes = rounding_slack * floor.peak_bytes;
-    w->bound.peak_low_bytes = rounding_slack * floor.peak_low_bytes;
-    w->bound.peak_high_bytes = rounding_slack * floor.peak_high_bytes;
+    w->bound.peak_bytes = floor.peak_bytes;
+    w->bound.peak_low_bytes = floor.peak_low_bytes;
+    w->bound.peak_high_bytes = floor.peak_high_bytes;
 }
 
 /* Nothing below fits, and it does not matter by how much. */
@@ -160,8 +152,7 @@ static void divide_layers(walk *w)
     nd_split_stages(context, &w->layout, &w->prices, &w->split);
     w->divided = true;
     w->repeats = false;
-    bool equal = context->model->layers % ((int64_t)w->layout.size[ND_AXIS_PP] * w->layout.vpp) == 0;
-    bool has_even = w->layout.vpp == 1 || equal; /* interleaved chunks are equal, or balanced */
+    bool has_even = nd_space_has_even(&w->scene->space, w->layout.size[ND_AXIS_PP], w->layout.vpp);
     if (w->layout.split == ND_SPLIT_EVEN || !has_even || w->scene->options->pinned >> ND_LAYOUT_KEY_SPLIT & 1u) {
         return;
     }
@@ -184,7 +175,7 @@ static void walk_pipeline(walk *w, int32_t data_ranks)
         reject_pipeline(w, broken);
         return;
     }
-    w->bound = (nd_bound){.step_s = rounding_slack * nd_filling_floor_s(context, &w->layout, w->work_s),
+    w->bound = (nd_bound){.step_s = nd_filling_floor_s(context, &w->layout, w->work_s),
                           .capacity_bytes = (double)context->cluster->gpu.memory_bytes};
     if (is_closed(w)) {
         reject_pipeline(w, nd_rule_slower);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "planner/ranking_internal.h"
 #include "planner/search.h"
 
 static const char *const answer_names[] = {
@@ -37,27 +38,10 @@ static double distance(const nd_layout *a, const nd_layout *b)
     return sum + mode_distance * (double)modes;
 }
 
-static bool same_mesh(const nd_layout *a, const nd_layout *b)
-{
-    return memcmp(a->size, b->size, sizeof a->size) == 0 && a->ep == b->ep;
-}
-
-static bool same_layout(const nd_layout *a, const nd_layout *b)
-{
-    return same_mesh(a, b) && distance(a, b) == 0.0 && a->grad_accum == b->grad_accum &&
-           a->recompute_every == b->recompute_every && a->split == b->split;
-}
-
-/* Layouts that will rather run out of memory than not come after the others, as in the search's list. */
-static int memory_class(const nd_memory_breakdown *memory)
-{
-    return memory->verdict == ND_VERDICT_NO ? 2 : memory->peak_bytes > memory->capacity_bytes ? 1 : 0;
-}
-
 static bool comes_before(const nd_estimate *a, const nd_estimate *b)
 {
-    int class_a = memory_class(&a->memory);
-    int class_b = memory_class(&b->memory);
+    int class_a = nd_memory_doubt(&a->memory);
+    int class_b = nd_memory_doubt(&b->memory);
     return class_a != class_b ? class_a < class_b : a->time.step_s < b->time.step_s * (1.0 - equal_frac);
 }
 
@@ -65,7 +49,7 @@ static bool comes_before(const nd_estimate *a, const nd_estimate *b)
 static bool leads_mesh(const nd_plan_list *list, int32_t index)
 {
     for (int32_t i = 0; i < index; i++) {
-        if (same_mesh(&list->plans[i].layout, &list->plans[index].layout)) {
+        if (nd_same_mesh(&list->plans[i].layout, &list->plans[index].layout)) {
             return false;
         }
     }
@@ -80,15 +64,15 @@ static void find_place(const nd_plan_list *list, nd_why *out)
     *place = (nd_why_place){.rank = 1, .meshes = 1, .searched = list->searched, .fitting = list->fitting};
     for (int32_t i = 0; i < list->count; i++) {
         const nd_plan *plan = &list->plans[i];
-        bool mine = same_mesh(&plan->layout, &out->layout);
-        if (same_layout(&plan->layout, &out->layout)) {
+        bool mine = nd_same_mesh(&plan->layout, &out->layout);
+        if (nd_same_layout(&plan->layout, &out->layout)) {
             continue;
         }
         bool before = comes_before(&plan->estimate, &out->estimate);
         if (before && first == NULL) {
             first = plan;
         }
-        if (!before && (next == NULL || (!mine && same_mesh(&next->layout, &out->layout)))) {
+        if (!before && (next == NULL || (!mine && nd_same_mesh(&next->layout, &out->layout)))) {
             next = plan;
         }
         if (mine && before && !place->has_variant) {
@@ -154,7 +138,7 @@ static nd_status explain_memory(const nd_cost_context *context, const nd_framewo
                                 nd_error *err)
 {
     out->has_sure = nd_fixes_smallest_that_fits(context, framework, &out->layout, ND_VERDICT_FITS, &out->sure);
-    bool expected = out->answer == ND_WHY_BORDERLINE && memory_class(&out->estimate.memory) == 0;
+    bool expected = out->answer == ND_WHY_BORDERLINE && nd_memory_doubt(&out->estimate.memory) == 0;
     if (!expected) {
         out->has_likely =
             nd_fixes_smallest_that_fits(context, framework, &out->layout, ND_VERDICT_BORDERLINE, &out->likely);

@@ -1,3 +1,4 @@
+#include "core/integers.h"
 #include "topologies/cluster_spec.h"
 
 /* Beyond this many different placements the bound over all of them is taken. */
@@ -6,16 +7,6 @@ static const int64_t placements_max = 1024;
 static int64_t at_least_one(int64_t value)
 {
     return value < 1 ? 1 : value;
-}
-
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
 }
 
 /* Fewest members in one domain of a group whose block of ranks starts `start` ranks after a domain boundary. The block
@@ -50,7 +41,7 @@ static int64_t members_of_domain(int64_t gpus, int64_t ranks, int64_t stride, in
     if (length % domain == 0 && domain % stride == 0) {
         return domain / stride;
     }
-    int64_t step = greatest_divisor(length, domain);
+    int64_t step = nd_greatest_common_divisor(length, domain);
     int64_t placements = domain / step;
     int64_t blocks = at_least_one(gpus / length);
     if (blocks >= placements && placements > placements_max) {

@@ -70,12 +70,55 @@ static void test_names_are_those_of_the_command_line(void)
     }
 }
 
+/* Two layouts can be compared key by key: each key has a value, and a change of the key changes it. */
+static void test_each_key_has_a_value(void)
+{
+    static const char *const texts[ND_LAYOUT_KEY_COUNT] = {
+        [ND_LAYOUT_KEY_PP] = "pp=2",
+        [ND_LAYOUT_KEY_DP_REPLICATE] = "dp_replicate=2",
+        [ND_LAYOUT_KEY_DP_SHARD] = "dp_shard=2",
+        [ND_LAYOUT_KEY_CP] = "cp=2",
+        [ND_LAYOUT_KEY_TP] = "tp=2",
+        [ND_LAYOUT_KEY_EP] = "ep=2",
+        [ND_LAYOUT_KEY_VPP] = "vpp=2",
+        [ND_LAYOUT_KEY_SP] = "sp=on",
+        [ND_LAYOUT_KEY_CP_METHOD] = "cp_method=ulysses",
+        [ND_LAYOUT_KEY_SCHEDULE] = "schedule=zero_bubble",
+        [ND_LAYOUT_KEY_SPLIT] = "split=balanced",
+        [ND_LAYOUT_KEY_MICRO_BATCH] = "micro_batch=2",
+        [ND_LAYOUT_KEY_GRAD_ACCUM] = "grad_accum=2",
+        [ND_LAYOUT_KEY_SHARDING] = "sharding=zero1",
+        [ND_LAYOUT_KEY_RECOMPUTE] = "recompute=full",
+        [ND_LAYOUT_KEY_OFFLOAD] = "offload=params",
+    };
+    nd_error err;
+    nd_layout single = nd_layout_single();
+    for (int key = 0; key < ND_LAYOUT_KEY_COUNT; key++) {
+        nd_layout layout;
+        uint32_t given = 0;
+        ND_ASSERT_OK(nd_layout_parse(texts[key], &layout, &given, &err));
+        CU_ASSERT_EQUAL(given, 1u << key);
+        CU_ASSERT_NOT_EQUAL(nd_layout_key_value(&layout, (nd_layout_key)key),
+                            nd_layout_key_value(&single, (nd_layout_key)key));
+    }
+    nd_layout third;
+    nd_layout fourth;
+    ND_ASSERT_OK(nd_layout_parse("recompute=every:3", &third, NULL, &err));
+    ND_ASSERT_OK(nd_layout_parse("recompute=every:4", &fourth, NULL, &err));
+    CU_ASSERT_NOT_EQUAL(nd_layout_key_value(&third, ND_LAYOUT_KEY_RECOMPUTE),
+                        nd_layout_key_value(&fourth, ND_LAYOUT_KEY_RECOMPUTE));
+}
+
 int main(void)
 {
     const nd_test_case cases[] = {
-        ND_TEST(test_single_is_one_rank_with_nothing_divided), ND_TEST(test_products),
-        ND_TEST(test_nothing_is_sharded_without_a_sharding),   ND_TEST(test_products_do_not_overflow_at_32_bits),
-        ND_TEST(test_names_are_those_of_the_command_line),     {NULL, NULL},
+        ND_TEST(test_single_is_one_rank_with_nothing_divided),
+        ND_TEST(test_products),
+        ND_TEST(test_nothing_is_sharded_without_a_sharding),
+        ND_TEST(test_products_do_not_overflow_at_32_bits),
+        ND_TEST(test_names_are_those_of_the_command_line),
+        ND_TEST(test_each_key_has_a_value),
+        {NULL, NULL},
     };
     return nd_test_main("core.layout", cases);
 }
