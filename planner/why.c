@@ -1,5 +1,6 @@
 #include "planner/why.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -62,6 +63,7 @@ static void find_place(const nd_plan_list *list, nd_why *out)
     const nd_plan *first = NULL; /* of the others that come before this layout */
     const nd_plan *next = NULL;  /* of those that come after it, another mesh before another variant */
     *place = (nd_why_place){.rank = 1, .meshes = 1, .searched = list->searched, .fitting = list->fitting};
+    assert(list->plans != NULL || list->count == 0);
     for (int32_t i = 0; i < list->count; i++) {
         const nd_plan *plan = &list->plans[i];
         bool mine = nd_same_mesh(&plan->layout, &out->layout);
