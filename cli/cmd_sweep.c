@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "cli/command.h"
-#include "cli/output_file.h"
+#include "cli/plot_file.h"
 #include "cli/progress.h"
 #include "cli/sweep_input.h"
 #include "cli/task_input.h"
@@ -69,12 +69,21 @@ static bool anything_fits(const nd_sweep_view *view)
     return false;
 }
 
-/* The whole picture or none. */
+typedef struct picture {
+    const nd_report_context *context;
+    const nd_sweep_view *view;
+} picture;
+
+static nd_status draw(FILE *out, const void *view, nd_error *err)
+{
+    const picture *p = view;
+    return nd_plot_sweep(out, p->context, p->view, err);
+}
+
 static nd_status write_plot(const nd_options *options, const nd_report_context *context, const nd_sweep_view *view,
                             nd_error *err)
 {
     const char *path = options->value[ND_OPTION_PLOT_SWEEP];
-    nd_output_file file;
     if (path == NULL) {
         return ND_OK;
     }
@@ -82,9 +91,7 @@ static nd_status write_plot(const nd_options *options, const nd_report_context *
         fprintf(stderr, "ndplan: nothing fits, so that there is nothing to draw: %s is not written\n", path);
         return ND_OK;
     }
-    ND_TRY(nd_output_open(path, &file, err));
-    nd_status status = nd_plot_sweep(file.stream, context, view, err);
-    return nd_output_close(&file, status, err);
+    return nd_plot_file_write(path, draw, &(picture){context, view}, err);
 }
 
 static nd_status print_sweep(const nd_options *options, const nd_inputs *inputs, const nd_sweep_view *view,
@@ -128,7 +135,8 @@ static nd_status load_sweep(const nd_options *options, nd_inputs *inputs, nd_tas
     if (view->quantity == ND_SWEEP_GPUS) {
         batch = (nd_task_batch){llround(values[view->count - 1]), gpus_batch_why};
     }
-    return nd_task_input(&with_first, inputs, &batch, task, err);
+    ND_TRY(nd_task_input(&with_first, inputs, &batch, task, err));
+    return nd_sweep_input_check(options, task, view->quantity, values, view->count, err);
 }
 
 /* The last point that was begun when a sweep stopped is not finished; those after it have no value. */
@@ -149,6 +157,7 @@ static nd_status run_sweep(const nd_options *options, int *exit_status, nd_error
     nd_sweep_view view = {.count = 0};
     nd_report_format format = ND_REPORT_TEXT;
     ND_TRY(nd_command_format(options, &format, err));
+    ND_TRY(nd_plot_path_check(options->value[ND_OPTION_PLOT_SWEEP], err));
     ND_TRY(load_sweep(options, &inputs, &task, &view, values, err));
     nd_sweep_point *points = calloc((size_t)view.count, sizeof *points);
     if (points == NULL) {
@@ -159,7 +168,7 @@ static nd_status run_sweep(const nd_options *options, int *exit_status, nd_error
     nd_progress_end();
     if (status == ND_EINTERRUPTED) {
         view.count = count_finished(&view);
-        fprintf(stderr, "ndplan: interrupted: %d points are shown\n", (int)view.count);
+        fprintf(stderr, "ndplan: interrupted: %d point%s shown\n", (int)view.count, view.count == 1 ? " is" : "s are");
         status = view.count > 0 ? print_sweep(options, &inputs, &view, format, err) : ND_OK;
         *exit_status = ND_EXIT_INTERRUPTED;
     } else if (status == ND_OK) {

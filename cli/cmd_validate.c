@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/command.h"
-#include "cli/output_file.h"
+#include "cli/plot_file.h"
 #include "core/text.h"
 #include "cost_model/fitted.h"
 #include "cost_model/measured_table.h"
@@ -71,6 +71,7 @@ static nd_status read_options(const nd_options *options, validate_state *s, nd_e
     int key = ND_VALIDATION_BY_SOURCE;
     double percent = 0.0;
     ND_TRY(nd_command_format(options, &s->format, err));
+    ND_TRY(nd_plot_path_check(options->value[ND_OPTION_PLOT], err));
     if (by != NULL) {
         ND_TRY(nd_text_choice(by, "--by", key_name, ND_VALIDATION_KEY_COUNT, &key, err));
     }
@@ -176,16 +177,9 @@ static nd_status evaluate(const nd_options *options, validate_state *s, nd_error
     return ND_OK;
 }
 
-static nd_status draw(const char *path, const nd_validation_view *view, nd_error *err)
+static nd_status draw(FILE *out, const void *view, nd_error *err)
 {
-    nd_output_file file;
-    nd_error inner;
-    if (nd_output_open(path, &file, &inner) != ND_OK) {
-        return nd_fail(err, ND_EIO, "--plot: %.900s", inner.message);
-    }
-    nd_status status = nd_plot_validation(file.stream, view, &inner);
-    status = nd_output_close(&file, status, &inner);
-    return status == ND_OK ? ND_OK : nd_fail(err, status, "--plot: %.900s", inner.message);
+    return nd_plot_validation(out, view, err);
 }
 
 static nd_status print(const validate_state *s, nd_error *err)
@@ -213,7 +207,7 @@ static nd_status run_validate(const nd_options *options, int *exit_status, nd_er
     status = status == ND_OK ? evaluate(options, &state, err) : status;
     const char *plot = options->value[ND_OPTION_PLOT];
     if (status == ND_OK && plot != NULL) {
-        status = draw(plot, &state.view, err);
+        status = nd_plot_file_write(plot, draw, &state.view, err);
     }
     status = status == ND_OK ? print(&state, err) : status;
     *exit_status = isnan(state.view.bound) || state.view.bound_holds ? ND_EXIT_DONE : ND_EXIT_NO;

@@ -98,7 +98,8 @@ static void report_calibration(nd_inputs *inputs, const char *path)
     char value[32];
     (void)snprintf(value, sizeof value, "%d constant%s", (int)used, used == 1 ? "" : "s");
     nd_inputs_assume(inputs, "--calibration", value,
-                     "fitted to %" PRId64 " runs (%.60s), laid over the built-in ones%s", fitted->runs, path,
+                     "fitted to %" PRId64 " run%s (%.60s), laid over the built-in ones%s", fitted->runs,
+                     nd_text_plural(fitted->runs), path,
                      of_gpu ? "" : "; none of these runs is of this GPU, so a share of another GPU's speed is in them");
 }
 

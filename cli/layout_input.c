@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "core/text.h"
 #include "planner/constraints.h"
 
 static bool given(uint32_t keys, nd_layout_key key)
@@ -55,10 +56,10 @@ static nd_status settle_batch(nd_inputs *inputs, nd_layout *layout, uint32_t key
         int64_t batch = nd_layout_global_batch_seqs(layout);
         if (inputs->global_batch_given && inputs->train.global_batch_seqs != batch) {
             return nd_fail(err, ND_EINVAL,
-                           "--layout makes a batch of %" PRId64 " sequences (micro_batch %d x grad_accum %" PRId64
+                           "--layout makes a batch of %" PRId64 " sequence%s (micro_batch %d x grad_accum %" PRId64
                            " x %" PRId64 " data ranks) and --global-batch says %" PRId64 "; leave one of them out",
-                           batch, (int)layout->micro_batch, layout->grad_accum, nd_layout_data_ranks(layout),
-                           inputs->train.global_batch_seqs);
+                           batch, nd_text_plural(batch), (int)layout->micro_batch, layout->grad_accum,
+                           nd_layout_data_ranks(layout), inputs->train.global_batch_seqs);
         }
         inputs->train.global_batch_seqs = batch;
         return ND_OK;
@@ -162,9 +163,10 @@ static nd_status settle_measured_batch(const nd_train_spec *train, const char *o
     }
     if (train->global_batch_seqs % once != 0) {
         return nd_fail(err, ND_EINVAL,
-                       "%s: the global batch of %" PRId64 " sequences is no multiple of %" PRId64 " (micro_batch %d x "
+                       "%s: the global batch of %" PRId64 " sequence%s is no multiple of %" PRId64 " (micro_batch %d x "
                        "%" PRId64 " data ranks); add the grad_accum that was measured",
-                       option, train->global_batch_seqs, once, (int)layout->micro_batch, nd_layout_data_ranks(layout));
+                       option, train->global_batch_seqs, nd_text_plural(train->global_batch_seqs), once,
+                       (int)layout->micro_batch, nd_layout_data_ranks(layout));
     }
     layout->grad_accum = train->global_batch_seqs / once;
     return ND_OK;

@@ -69,10 +69,15 @@ static nd_status parse_list(const char *text, nd_sweep_quantity quantity, double
         if (*count == ND_SWEEP_POINTS_MAX) {
             return nd_fail(err, ND_EINVAL, "--values has more than %d values", (int)ND_SWEEP_POINTS_MAX);
         }
+        if (length == 0) {
+            return nd_fail(err, ND_EINVAL, "--values %.80s has an empty item; write values with one comma between them",
+                           text);
+        }
         (void)snprintf(item, sizeof item, "%.*s", (int)length, at);
         ND_TRY(parse_value(item, "--values", quantity, &value, err));
         if (*count > 0 && value <= values[*count - 1]) {
-            return nd_fail(err, ND_EINVAL, "--values must ascend, and %s does not come after what is before it", item);
+            return nd_fail(err, ND_EINVAL, "--values %.80s must ascend, and %s is not above the value before it", text,
+                           item);
         }
         values[(*count)++] = value;
         at += length;
@@ -145,4 +150,39 @@ nd_status nd_sweep_input_values(const nd_options *options, const nd_cluster_spec
         range.steps = (int32_t)points;
     }
     return nd_sweep_values(cluster, quantity, &range, values, count, err);
+}
+
+/* The option that value `index` of `count` is from, as it was typed. */
+static void origin_of(const nd_options *options, nd_sweep_quantity quantity, int32_t index, int32_t count, char *out,
+                      size_t out_bytes)
+{
+    const char *from = options->value[ND_OPTION_FROM];
+    const char *to = options->value[ND_OPTION_TO];
+    if (options->value[ND_OPTION_VALUES] != NULL) {
+        (void)snprintf(out, out_bytes, "--values");
+    } else if (index == 0 && from != NULL) {
+        (void)snprintf(out, out_bytes, "--from %.40s", from);
+    } else if (to != NULL) { /* what lies between follows from it, too */
+        (void)snprintf(out, out_bytes, "--to %.40s", to);
+    } else {
+        (void)snprintf(out, out_bytes, "--over %s, value %d of %d", nd_sweep_quantity_name(quantity), (int)index + 1,
+                       (int)count);
+    }
+}
+
+nd_status nd_sweep_input_check(const nd_options *options, const nd_task *task, nd_sweep_quantity quantity,
+                               const double *values, int32_t count, nd_error *err)
+{
+    for (int32_t i = 0; i < count; i++) {
+        nd_cluster_spec cluster;
+        nd_train_spec train;
+        nd_error inner;
+        nd_status status = nd_sweep_inputs(task, quantity, values[i], &cluster, &train, &inner);
+        if (status != ND_OK) {
+            char origin[80];
+            origin_of(options, quantity, i, count, origin, sizeof origin);
+            return nd_fail(err, status, "%s: %.900s", origin, inner.message);
+        }
+    }
+    return ND_OK;
 }

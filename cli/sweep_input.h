@@ -14,4 +14,9 @@ nd_status nd_sweep_input_quantity(const nd_options *options, nd_sweep_quantity *
 nd_status nd_sweep_input_values(const nd_options *options, const nd_cluster_spec *cluster, nd_sweep_quantity quantity,
                                 double *values, int32_t *count, nd_error *err) ND_NODISCARD;
 
+/** Check that there is a cluster and a training for each value; the message begins with the option the value is from.
+ */
+nd_status nd_sweep_input_check(const nd_options *options, const nd_task *task, nd_sweep_quantity quantity,
+                               const double *values, int32_t count, nd_error *err) ND_NODISCARD;
+
 #endif

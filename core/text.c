@@ -48,13 +48,48 @@ static bool read_negated(const char *digits, int64_t *out)
     return true;
 }
 
+static bool is_whole(double value)
+{
+    return value == floor(value) && value < 1e15;
+}
+
+/* "8k" and "1.5M" are written by many and mean two numbers; which one is for the user to say. "; write 8192 or 8000",
+ * or empty where `text` is no such number. */
+static void suffix_hint(const char *text, char *hint, size_t hint_bytes)
+{
+    static const struct {
+        char letter;
+        double binary, decimal;
+    } suffixes[] = {{'k', 1024.0, 1e3}, {'m', 1048576.0, 1e6}, {'g', 1073741824.0, 1e9}};
+    size_t digits = strspn(text, "0123456789.");
+    const char *suffix = text + digits;
+    bool only_binary = suffix[0] != '\0' && suffix[1] == 'i';
+    double value = is_digit(text[0]) ? strtod(text, NULL) : 0.0;
+    hint[0] = '\0';
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        double binary = value * suffixes[i].binary;
+        double decimal = value * suffixes[i].decimal;
+        if (value <= 0.0 || lower(suffix[0]) != suffixes[i].letter || suffix[only_binary ? 2 : 1] != '\0') {
+            continue;
+        }
+        if (is_whole(binary) && is_whole(decimal) && !only_binary) {
+            (void)snprintf(hint, hint_bytes, "; write %.0f or %.0f", binary, decimal);
+        } else if (is_whole(binary) || (is_whole(decimal) && !only_binary)) {
+            (void)snprintf(hint, hint_bytes, "; write %.0f", is_whole(binary) ? binary : decimal);
+        }
+        return;
+    }
+}
+
 nd_status nd_text_int(const char *text, const char *what, int64_t min, int64_t max, int64_t *out, nd_error *err)
 {
     bool negative = text[0] == '-';
     int64_t negated = 0;
     if (!read_negated(text + (negative ? 1 : 0), &negated)) {
-        return nd_fail(err, ND_EINVAL, "%s must be a whole number from %" PRId64 " to %" PRId64 ", got '%.80s'", what,
-                       min, max, text);
+        char hint[80];
+        suffix_hint(text, hint, sizeof hint);
+        return nd_fail(err, ND_EINVAL, "%s must be a whole number from %" PRId64 " to %" PRId64 ", got '%.80s'%s", what,
+                       min, max, text, hint);
     }
     int64_t value = negative ? negated : (negated == INT64_MIN ? INT64_MAX : -negated);
     if (value < min || value > max) {
@@ -62,6 +97,11 @@ nd_status nd_text_int(const char *text, const char *what, int64_t min, int64_t m
     }
     *out = value;
     return ND_OK;
+}
+
+const char *nd_text_plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
 }
 
 nd_status nd_text_double(const char *text, const char *what, double min, double max, double *out, nd_error *err)

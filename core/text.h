@@ -10,7 +10,8 @@
 
 ND_BEGIN_DECLS
 
-/** Parse a whole decimal integer in [min, max]; no sign tricks, no trailing text.
+/** Parse a whole decimal integer in [min, max]; no sign tricks, no trailing text. The message about "8k" says what to
+ * write instead.
  * \param[in] what  how the message calls the value, e.g. "--seq-len" */
 nd_status nd_text_int(const char *text, const char *what, int64_t min, int64_t max, int64_t *out,
                       nd_error *err) ND_NODISCARD;
@@ -18,6 +19,9 @@ nd_status nd_text_int(const char *text, const char *what, int64_t min, int64_t m
 /** Parse a finite decimal number in [min, max]. */
 nd_status nd_text_double(const char *text, const char *what, double min, double max, double *out,
                          nd_error *err) ND_NODISCARD;
+
+/** "" for 1, else "s": "%s GPU%s". */
+const char *nd_text_plural(int64_t count);
 
 /** Which of the `count` names `text` is, exactly.
  * \param[in] what  how the message calls the value, e.g. "layout key sharding"

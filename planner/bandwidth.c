@@ -26,7 +26,7 @@ static nd_link_class class_of(nd_tier_kind kind)
     return ND_LINK_CLASS_GPU;
 }
 
-static nd_link_class class_of_line(const nd_comm_line *line)
+nd_link_class nd_link_class_of_line(const nd_comm_line *line)
 {
     for (int kind = 0; kind < ND_TIER_KIND_COUNT; kind++) {
         if (strcmp(line->link, nd_tier_kind_name((nd_tier_kind)kind)) == 0) {
@@ -88,7 +88,7 @@ static exposed expose(const nd_cost_context *context, const nd_layout *layout)
     for (int32_t i = 0; i < comm.count; i++) {
         const nd_comm_line *line = &comm.lines[i];
         exposure kind = exposure_of(line->group_kind);
-        nd_link_class link_class = class_of_line(line);
+        nd_link_class link_class = nd_link_class_of_line(line);
         out.used[link_class] = true;
         if (sums[kind] > 0.0) {
             out.seconds[link_class] += of_step[kind] * line->exposed_s / sums[kind];

@@ -32,6 +32,9 @@ typedef struct nd_bandwidth_need {
     double least_frac;         /* what stays exposed at the highest rate tried: latency and other links */
 } nd_bandwidth_need;
 
+/** The class of the slowest link that a collective crosses. */
+nd_link_class nd_link_class_of_line(const nd_comm_line *line);
+
 /** \param[in]  layout  passed nd_layout_allowed()
  * \param[out] out      the classes over which the layout communicates, in their order
  * \return how many; 0 for a layout that sends nothing. Takes about 100 estimates. */

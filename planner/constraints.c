@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "frameworks/refusal.h"
 #include "planner/constraints_internal.h"
 
@@ -94,10 +95,11 @@ bool nd_rules_shape(const nd_cost_context *context, const nd_layout *layout, con
         return true;
     }
     nd_refuse(rule, refusal, "ranks-equal-gpus",
-              "the layout has %" PRId64 " ranks (pp %" PRId32 " x dp_replicate %" PRId32 " x dp_shard %" PRId32
-              " x cp %" PRId32 " x tp %" PRId32 "), the cluster %" PRId64 " GPUs",
-              ranks, layout->size[ND_AXIS_PP], layout->size[ND_AXIS_DP_REPLICATE], layout->size[ND_AXIS_DP_SHARD],
-              layout->size[ND_AXIS_CP], layout->size[ND_AXIS_TP], gpus);
+              "the layout has %" PRId64 " rank%s (pp %" PRId32 " x dp_replicate %" PRId32 " x dp_shard %" PRId32
+              " x cp %" PRId32 " x tp %" PRId32 "), the cluster %" PRId64 " GPU%s",
+              ranks, nd_text_plural(ranks), layout->size[ND_AXIS_PP], layout->size[ND_AXIS_DP_REPLICATE],
+              layout->size[ND_AXIS_DP_SHARD], layout->size[ND_AXIS_CP], layout->size[ND_AXIS_TP], gpus,
+              nd_text_plural(gpus));
     int64_t shard = layout->size[ND_AXIS_DP_SHARD];
     int64_t others = ranks == INT64_MAX ? 0 : ranks / shard;
     if (others > 0 && gpus % others == 0) {

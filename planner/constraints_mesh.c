@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "frameworks/refusal.h"
 #include "planner/constraints_internal.h"
 
@@ -192,9 +193,10 @@ static bool refuse_batch(const nd_layout *layout, int64_t global, const char **r
         return nd_refuse_nearest(refusal, "grad_accum=%" PRId64, global / unit);
     }
     nd_refuse(rule, refusal, "global-batch",
-              "a global batch of %" PRId64 " sequences is no multiple of micro_batch %" PRId32
+              "a global batch of %" PRId64 " sequence%s is no multiple of micro_batch %" PRId32
               " x dp_replicate %" PRId32 " x dp_shard %" PRId32 " = %" PRId64,
-              global, layout->micro_batch, layout->size[ND_AXIS_DP_REPLICATE], layout->size[ND_AXIS_DP_SHARD], unit);
+              global, nd_text_plural(global), layout->micro_batch, layout->size[ND_AXIS_DP_REPLICATE],
+              layout->size[ND_AXIS_DP_SHARD], unit);
     if (unit > INT64_MAX / 2 || below > INT64_MAX - unit) {
         return nd_refuse_nearest(refusal, "micro_batch=1");
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/text.h"
 #include "planner/mixed_internal.h"
 
 const char *nd_mixed_way_name(nd_mixed_way way)
@@ -80,8 +81,9 @@ static nd_status search_equal(const nd_mixed_input *input, const nd_cost_context
         (void)snprintf(out->why_not, sizeof out->why_not, "nothing fits in the %.1f GiB of a GPU",
                        list.closest.estimate.memory.capacity_bytes / (1024.0 * 1024.0 * 1024.0));
     } else {
-        (void)snprintf(out->why_not, sizeof out->why_not, "no layout of %lld GPUs is legal%s%.120s",
-                       (long long)context->cluster->gpus, list.rejections_count > 0 ? ": " : "",
+        (void)snprintf(out->why_not, sizeof out->why_not, "no layout of %lld GPU%s is legal%s%.120s",
+                       (long long)context->cluster->gpus, nd_text_plural(context->cluster->gpus),
+                       list.rejections_count > 0 ? ": " : "",
                        list.rejections_count > 0 ? list.rejections[0].message : "");
     }
     nd_plan_list_free(&list);

@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/pool.h"
+#include "core/text.h"
 #include "core/units.h"
 #include "cost_model/simulate.h"
 #include "planner/search_internal.h"
@@ -279,8 +280,8 @@ static nd_status run_search(search *s, nd_ranked *entries, nd_plan_list *list, n
     if (s->searched == 0) {
         char keys[256];
         nd_search_options_text(options, keys, sizeof keys);
-        return nd_fail(err, ND_EINVAL, "no mesh of %" PRId64 " GPUs has %s; free or raise one of these",
-                       s->scene.context->cluster->gpus, keys);
+        return nd_fail(err, ND_EINVAL, "no mesh of %" PRId64 " GPU%s has %s; free or raise one of these",
+                       s->scene.context->cluster->gpus, nd_text_plural(s->scene.context->cluster->gpus), keys);
     }
     ND_TRY(prepare(s, err));
     bound_units(s);

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/text.h"
 #include "planner/search_space_internal.h"
 
 typedef struct degree_key {
@@ -164,8 +165,8 @@ static nd_status check_divides(const nd_search_options *options, int64_t gpus, n
         char near[48];
         neighbours(gpus, value, near, sizeof near);
         const char *name = nd_layout_key_name(key->key);
-        return nd_fail(err, ND_EINVAL, "pin %s=%" PRId64 " does not divide the %" PRId64 " GPUs; use %s=%s", name,
-                       value, gpus, name, near);
+        return nd_fail(err, ND_EINVAL, "pin %s=%" PRId64 " does not divide the %" PRId64 " GPU%s; use %s=%s", name,
+                       value, gpus, nd_text_plural(gpus), name, near);
     }
     return ND_OK;
 }

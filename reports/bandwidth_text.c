@@ -4,6 +4,16 @@
 
 static const double bits_per_byte = 8.0;
 
+double nd_fastest_link_bytes_per_s(nd_link_class link_class)
+{
+    static const double fastest[ND_LINK_CLASS_COUNT] = {
+        [ND_LINK_CLASS_GPU] = 1.8e12,    /* NVLink 6: 3.6 TB/s in both directions (NVIDIA, Vera Rubin, 2025) */
+        [ND_LINK_CLASS_PCIE] = 256e9,    /* PCIe 7.0 x16: 512 GB/s in both directions (PCI-SIG, 2025) */
+        [ND_LINK_CLASS_NETWORK] = 200e9, /* ConnectX-9: 1.6 Tb/s a GPU (NVIDIA, 2025) */
+    };
+    return fastest[link_class];
+}
+
 static bool is_network(const nd_bandwidth_need *need)
 {
     return need->link_class == ND_LINK_CLASS_NETWORK;
@@ -24,7 +34,14 @@ void nd_report_bandwidth(FILE *stream, const nd_report_context *context, const n
         const nd_bandwidth_need *need = &needs[i];
         const char *link = is_network(need) ? "the network" : nd_tier_kind_name(need->kind);
         nd_text has = nd_format_link_rate(need, need->has_bytes_per_s);
-        if (need->needed_bytes_per_s > 0.0) {
+        double fastest = nd_fastest_link_bytes_per_s(need->link_class);
+        if (need->needed_bytes_per_s > fastest) {
+            nd_report_paragraph(stream, &context->style, 2, 2,
+                                "Bandwidth cannot hide its communication on %s: that would take more than the %s per "
+                                "GPU of the fastest link there is; it has %s; exposed now: %s %% of the step.",
+                                link, nd_format_link_rate(need, fastest).text, has.text,
+                                nd_format_percent(need->exposed_frac).text);
+        } else if (need->needed_bytes_per_s > 0.0) {
             nd_report_paragraph(stream, &context->style, 2, 2,
                                 "It needs %s per GPU on %s to hide its communication, has %s; exposed now: %s %% of "
                                 "the step.",

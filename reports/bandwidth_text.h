@@ -9,6 +9,10 @@
 
 ND_BEGIN_DECLS
 
+/** The fastest rate of one GPU over links of this class, one direction, sold or announced: a need beyond it is nothing
+ * that one can buy, and its number would mislead. */
+double nd_fastest_link_bytes_per_s(nd_link_class link_class);
+
 /** A link rate as people write it: NICs in Gb/s, links of GPUs in GB/s; with the unit. */
 nd_text nd_format_link_rate(const nd_bandwidth_need *need, double bytes_per_s);
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "core/units.h"
+#include "reports/bandwidth_text.h"
 #include "reports/format.h"
 
 static void add_line(nd_table *table, const nd_comm_line *line)
@@ -19,6 +20,8 @@ static void add_line(nd_table *table, const nd_comm_line *line)
     nd_table_add(table, nd_format_number(line->exposed_s / ND_MILLI).text);
     if (line->exposed_s <= 0.0) {
         nd_table_add(table, "hidden");
+    } else if (line->needed_bytes_per_s > nd_fastest_link_bytes_per_s(nd_link_class_of_line(line))) {
+        nd_table_add(table, ">");
     } else if (line->needed_bytes_per_s > 0.0) {
         nd_table_add(table, nd_format_gb_per_s(line->needed_bytes_per_s).text);
     } else {
@@ -51,8 +54,8 @@ nd_status nd_report_comm(FILE *stream, const nd_report_context *context, const n
     nd_table_free(table);
     if (status == ND_OK) {
         nd_report_paragraph(stream, &context->style, 2, 2,
-                            "to hide: the link rate per GPU at which the exposed part would vanish; -: no rate hides "
-                            "it.");
+                            "to hide: the link rate per GPU at which the exposed part would vanish; >: more than the "
+                            "fastest link there is; -: no rate hides it.");
     }
     return status;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/units.h"
+#include "reports/answer.h"
 #include "reports/bandwidth_text.h"
 #include "reports/comm_table.h"
 #include "reports/format.h"
@@ -14,13 +15,6 @@
 static nd_tone verdict_tone(nd_verdict verdict)
 {
     return verdict == ND_VERDICT_FITS ? ND_TONE_GOOD : verdict == ND_VERDICT_BORDERLINE ? ND_TONE_WARN : ND_TONE_BAD;
-}
-
-static void print_layout(FILE *stream, const nd_report_context *context, const nd_layout *layout)
-{
-    char text[512];
-    (void)nd_layout_format(layout, text, sizeof text);
-    nd_report_paragraph(stream, &context->style, 0, 11, "Layout     %s", text);
 }
 
 static void print_stages(FILE *stream, const nd_report_context *context, const nd_estimate_view *view)
@@ -41,20 +35,19 @@ static void print_stages(FILE *stream, const nd_report_context *context, const n
 static void print_summary(FILE *stream, const nd_report_context *context, const nd_estimate *estimate)
 {
     const nd_memory_breakdown *memory = &estimate->memory;
-    const nd_time_breakdown *time = &estimate->time;
+    char step[ND_INTERVAL_TEXT_MAX];
+    nd_step_interval_text(&estimate->time, step);
+    nd_report_tone(stream, &context->style, verdict_tone(memory->verdict), nd_verdict_words(memory->verdict));
+    fprintf(stream, ": %s of %s GiB a GPU, step %s\n", nd_format_gib(memory->peak_bytes).text,
+            nd_format_gib(memory->capacity_bytes).text, step);
+    nd_report_paragraph(
+        stream, &context->style, 2, 2,
+        "%s tokens/s, %s tokens/s per GPU, MFU %s %%, HFU %s %%, bound by %s; 80 %% interval of the "
+        "memory: %s to %s GiB",
+        nd_format_number(estimate->tokens_per_s).text, nd_format_number(estimate->tokens_per_s_per_gpu).text,
+        nd_format_percent(estimate->mfu_frac).text, nd_format_percent(estimate->hfu_frac).text, estimate->bound_by,
+        nd_format_gib(memory->peak_low_bytes).text, nd_format_gib(memory->peak_high_bytes).text);
     fputc('\n', stream);
-    nd_report_tone(stream, &context->style, verdict_tone(memory->verdict), nd_verdict_name(memory->verdict));
-    fprintf(stream, ": %s of %s GiB a GPU (80 %% interval %s to %s)\n", nd_format_gib(memory->peak_bytes).text,
-            nd_format_gib(memory->capacity_bytes).text, nd_format_gib(memory->peak_low_bytes).text,
-            nd_format_gib(memory->peak_high_bytes).text);
-    nd_report_paragraph(stream, &context->style, 0, 0,
-                        "step %s (80 %% interval %s to %s), %s tokens/s, %s tokens/s per GPU, MFU %s %%, HFU %s %%, "
-                        "bound by %s",
-                        nd_format_seconds(time->step_s).text, nd_format_seconds(time->step_low_s).text,
-                        nd_format_seconds(time->step_high_s).text, nd_format_number(estimate->tokens_per_s).text,
-                        nd_format_number(estimate->tokens_per_s_per_gpu).text,
-                        nd_format_percent(estimate->mfu_frac).text, nd_format_percent(estimate->hfu_frac).text,
-                        estimate->bound_by);
 }
 
 static nd_status print_and_free(nd_table *table, FILE *stream, const nd_report_context *context, nd_error *err)
@@ -191,11 +184,11 @@ static void print_batch(FILE *stream, const nd_report_context *context, const nd
     nd_report_heading(stream, &context->style, "Batch and learning rate");
     nd_report_paragraph(
         stream, &context->style, 2, 4,
-        "Effective batch: micro_batch %d x grad_accum %s x dp_replicate %d x dp_shard %d = %s sequences "
+        "Effective batch: micro_batch %d x grad_accum %s x dp_replicate %d x dp_shard %d = %s sequence%s "
         "= %s tokens a step.",
         (int)layout->micro_batch, nd_format_count(layout->grad_accum).text, (int)layout->size[ND_AXIS_DP_REPLICATE],
         (int)layout->size[ND_AXIS_DP_SHARD], nd_format_count(view->effective_batch_seqs).text,
-        nd_format_number(view->effective_batch_tokens).text);
+        view->effective_batch_seqs == 1 ? "" : "s", nd_format_number(view->effective_batch_tokens).text);
     nd_report_paragraph(stream, &context->style, 2, 4,
                         "Learning rate against one GPU with micro_batch %d and no accumulation: x %s by the linear "
                         "rule, x %s by the square-root rule (usual with Adam).",
@@ -294,8 +287,9 @@ static void print_sources(FILE *stream, const nd_report_context *context)
     nd_report_paragraph(stream, &context->style, 2, 4, "Stack %s: %s", cost->stack->name, cost->stack->source);
     for (int64_t i = 0; i < cost->cluster->tiers_count; i++) {
         const nd_link_tier *tier = &cost->cluster->tiers[i];
-        nd_report_paragraph(stream, &context->style, 2, 4, "Link %s, %s GPUs: %s GB/s a GPU, reaches %s %% of it; %s",
+        nd_report_paragraph(stream, &context->style, 2, 4, "Link %s, %s GPU%s: %s GB/s a GPU, reaches %s %% of it; %s",
                             nd_tier_kind_name(tier->kind), nd_format_count(tier->span_gpus).text,
+                            tier->span_gpus == 1 ? "" : "s",
                             nd_format_gb_per_s(tier->bytes_per_s / tier->oversubscription).text,
                             nd_format_percent(tier->efficiency_frac).text, tier->source);
     }
@@ -311,10 +305,10 @@ static void print_sources(FILE *stream, const nd_report_context *context)
 nd_status nd_report_estimate(FILE *stream, const nd_report_context *context, const nd_estimate_view *view,
                              nd_error *err)
 {
-    nd_report_preamble(stream, context);
-    print_layout(stream, context, &view->layout);
-    print_stages(stream, context, view);
     print_summary(stream, context, &view->estimate);
+    nd_report_preamble(stream, context);
+    nd_report_layout(stream, &view->layout);
+    print_stages(stream, context, view);
     if (context->quiet) {
         return ND_OK;
     }
@@ -335,11 +329,11 @@ nd_status nd_report_estimate(FILE *stream, const nd_report_context *context, con
 void nd_report_illegal(FILE *stream, const nd_report_context *context, const nd_layout *layout,
                        const nd_refusal *refusal)
 {
-    nd_report_preamble(stream, context);
-    print_layout(stream, context, layout);
-    fputc('\n', stream);
     nd_report_paragraph(stream, &context->style, 0, 2, "Not legal (%s): %s", refusal->rule, refusal->message);
     if (refusal->nearest[0] != '\0') {
         nd_report_paragraph(stream, &context->style, 0, 2, "Nearest legal: %s", refusal->nearest);
     }
+    fputc('\n', stream);
+    nd_report_preamble(stream, context);
+    nd_report_layout(stream, layout);
 }

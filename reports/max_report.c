@@ -75,6 +75,7 @@ static void print_plan(FILE *stream, const nd_report_context *context, const nd_
         estimate->bound_by);
     if (limit->quantity == ND_LIMIT_GPUS) {
         nd_report_paragraph(stream, &context->style, 2, 4, "cluster %s", point->cluster.name);
+        nd_report_grown_network(stream, context, &point->cluster);
     }
 }
 
@@ -136,15 +137,15 @@ static void print_floor(FILE *stream, const nd_report_context *context, const nd
         }
     }
     nd_report_paragraph(stream, &context->style, 2, 2,
-                        "More GPUs do not help: the smallest layout needs %s GiB a GPU on %s GPUs and %s GiB on %s.",
-                        nd_format_gib(few->peak_bytes).text, nd_format_count(limit->earlier.value).text,
+                        "More GPUs do not help: the smallest layout needs %s GiB a GPU on %s and %s GiB on %s.",
+                        nd_format_gib(few->peak_bytes).text, value_text(limit, limit->earlier.value).text,
                         nd_format_gib(many->peak_bytes).text, nd_format_count(limit->beyond.value).text);
     if (largest != NULL) {
         nd_report_paragraph(
-            stream, &context->style, 2, 2,
-            "What no legal degree divides further: %s, %s GiB on %s GPUs and %s GiB on %s.", largest->label,
-            nd_format_gib(nd_memory_term(few, largest)).text, nd_format_count(limit->earlier.value).text,
-            nd_format_gib(nd_memory_term(many, largest)).text, nd_format_count(limit->beyond.value).text);
+            stream, &context->style, 2, 2, "What no legal degree divides further: %s, %s GiB on %s and %s GiB on %s.",
+            largest->label, nd_format_gib(nd_memory_term(few, largest)).text,
+            value_text(limit, limit->earlier.value).text, nd_format_gib(nd_memory_term(many, largest)).text,
+            nd_format_count(limit->beyond.value).text);
     }
 }
 
@@ -187,19 +188,39 @@ static nd_status print_fixes(FILE *stream, const nd_report_context *context, con
                            context->verbose ? view->fixes_count : FIXES_SHOWN, err);
 }
 
+static void value_reached(const nd_limit *limit, char *out, size_t out_bytes)
+{
+    if (limit->has_sure) {
+        (void)snprintf(out, out_bytes, "%s: %s, surely", name_of(limit), value_text(limit, limit->sure.value).text);
+    } else if (limit->has_possible) {
+        (void)snprintf(out, out_bytes, "%s: %s, borderline; none surely", name_of(limit),
+                       value_text(limit, limit->possible.value).text);
+    } else {
+        (void)snprintf(out, out_bytes, "%s: none, nothing fits", name_of(limit));
+    }
+}
+
+/* One line for each question. */
+static void print_answers(FILE *stream, const nd_report_context *context, const nd_limit_view *views, int32_t count)
+{
+    for (int32_t i = 0; i < count; i++) {
+        const nd_limit *limit = views[i].limit;
+        char reached[160];
+        char more[80] = "";
+        value_reached(limit, reached, sizeof reached);
+        if (limit->has_sure && limit->has_possible) {
+            (void)snprintf(more, sizeof more, "; perhaps %s", nd_format_count(limit->possible.value).text);
+        }
+        nd_report_paragraph(stream, &context->style, 0, 2, "%s%s", reached, more);
+    }
+    fputc('\n', stream);
+}
+
 static nd_status print_limit(FILE *stream, const nd_report_context *context, const nd_limit_view *view, nd_error *err)
 {
     const nd_limit *limit = view->limit;
     char heading[160];
-    if (limit->has_sure) {
-        (void)snprintf(heading, sizeof heading, "%s: %s, surely", name_of(limit),
-                       value_text(limit, limit->sure.value).text);
-    } else if (limit->has_possible) {
-        (void)snprintf(heading, sizeof heading, "%s: %s, borderline; none surely", name_of(limit),
-                       value_text(limit, limit->possible.value).text);
-    } else {
-        (void)snprintf(heading, sizeof heading, "%s: none, nothing fits", name_of(limit));
-    }
+    value_reached(limit, heading, sizeof heading);
     nd_report_heading(stream, &context->style, heading);
     if (limit->has_sure) {
         print_plan(stream, context, limit, &limit->sure, &limit->sure.sure);
@@ -224,6 +245,7 @@ static nd_status print_limit(FILE *stream, const nd_report_context *context, con
 nd_status nd_report_limits(FILE *stream, const nd_report_context *context, const nd_limit_view *views, int32_t count,
                            nd_error *err)
 {
+    print_answers(stream, context, views, count);
     nd_report_preamble(stream, context);
     for (int32_t i = 0; i < count; i++) {
         ND_TRY(print_limit(stream, context, &views[i], err));

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "reports/answer.h"
 #include "reports/format.h"
 #include "reports/stage_text.h"
 
@@ -137,9 +138,9 @@ static void stages_text(const nd_mixed_cluster *cluster, const nd_mixed_option *
     text[0] = '\0';
     for (int32_t g = 0; g < option->groups_count && used + 1 < bytes; g++) {
         const nd_mixed_group *group = &option->groups[g];
-        (void)snprintf(text + used, bytes - used, "%s%d of %s with %lld layers (%s a micro-batch)", g > 0 ? ", " : "",
+        (void)snprintf(text + used, bytes - used, "%s%d of %s with %lld layer%s (%s a micro-batch)", g > 0 ? ", " : "",
                        (int)group->stages, gpu_of(cluster, group), (long long)group->layers,
-                       nd_format_seconds(group->slowest_stage_s).text);
+                       group->layers == 1 ? "" : "s", nd_format_seconds(group->slowest_stage_s).text);
         used = strlen(text);
     }
 }
@@ -158,8 +159,8 @@ static void print_reason(FILE *stream, const nd_report_context *context, const n
     }
     if (best->way == ND_MIXED_ALONE) {
         nd_report_paragraph(stream, &context->style, 2, 2,
-                            "The other %s GPUs would add less than waiting for them costs.",
-                            nd_format_count(best->idle_gpus).text);
+                            "The other %s GPU%s would add less than waiting for them costs.",
+                            nd_format_count(best->idle_gpus).text, best->idle_gpus == 1 ? "" : "s");
     }
     if (stages != NULL) {
         nd_report_paragraph(stream, &context->style, 2, 2,
@@ -168,20 +169,31 @@ static void print_reason(FILE *stream, const nd_report_context *context, const n
     }
 }
 
-static void print_best(FILE *stream, const nd_report_context *context, const nd_mixed_plan *plan,
-                       const int32_t order[ND_MIXED_OPTIONS_MAX])
+static void print_answer(FILE *stream, const nd_report_context *context, const nd_mixed_plan *plan)
 {
-    const nd_mixed_option *best = &plan->options[plan->best];
-    char label[ND_MIXED_LABEL_MAX];
-    nd_mixed_label(context->mixed, best, label);
-    nd_report_paragraph(stream, &context->style, 0, 2,
-                        "Best: %s: %s tokens/s, %s a step (80 %%: %s to %s), %s of %s GPUs.", label,
-                        nd_format_number(best->tokens_per_s).text, nd_format_seconds(best->time.step_s).text,
-                        nd_format_seconds(best->time.step_low_s).text, nd_format_seconds(best->time.step_high_s).text,
-                        nd_format_count(best->gpus).text, nd_format_count(context->mixed->gpus).text);
-    if (context->quiet) {
+    if (plan->best < 0) {
+        nd_report_paragraph(stream, &context->style, 0, 0,
+                            "Nothing fits on any of the kinds of GPU or on all of them.");
+        fputc('\n', stream);
         return;
     }
+    const nd_mixed_option *best = &plan->options[plan->best];
+    char label[ND_MIXED_LABEL_MAX];
+    char step[ND_INTERVAL_TEXT_MAX];
+    nd_mixed_label(context->mixed, best, label);
+    nd_step_interval_text(&best->time, step);
+    nd_report_paragraph(stream, &context->style, 0, 2, "Best: %s, step %s, %s", label, step,
+                        nd_verdict_words(nd_mixed_fullest(best)->memory.verdict));
+    fputc('\n', stream);
+}
+
+static void print_explanation(FILE *stream, const nd_report_context *context, const nd_mixed_plan *plan,
+                              const int32_t order[ND_MIXED_OPTIONS_MAX])
+{
+    const nd_mixed_option *best = &plan->options[plan->best];
+    nd_report_paragraph(stream, &context->style, 0, 2, "#1 makes %s tokens/s on %s of %s GPUs.",
+                        nd_format_number(best->tokens_per_s).text, nd_format_count(best->gpus).text,
+                        nd_format_count(context->mixed->gpus).text);
     print_reason(stream, context, plan);
     print_others(stream, context, plan);
     const nd_mixed_option *second = plan->count > 1 ? &plan->options[order[1]] : NULL;
@@ -327,15 +339,15 @@ nd_status nd_report_mixed(FILE *stream, const nd_report_context *context, const 
 {
     int32_t order[ND_MIXED_OPTIONS_MAX];
     (void)nd_mixed_rank(plan, order);
+    print_answer(stream, context, plan);
     nd_report_preamble(stream, context);
-    fputc('\n', stream);
-    if (plan->best < 0) {
-        nd_report_paragraph(stream, &context->style, 0, 0,
-                            "Nothing fits on any of the kinds of GPU or on all of them.");
-    } else {
+    if (plan->best >= 0) {
         const nd_mixed_option *best = &plan->options[plan->best];
-        print_best(stream, context, plan, order);
         fputc('\n', stream);
+        if (!context->quiet) {
+            print_explanation(stream, context, plan, order);
+            fputc('\n', stream);
+        }
         ND_TRY(print_table(stream, context, plan, order, top, err));
         if (best->way == ND_MIXED_STAGES) {
             ND_TRY(print_groups(stream, context, best, err));
@@ -349,7 +361,8 @@ nd_status nd_report_mixed(FILE *stream, const nd_report_context *context, const 
         print_next_step(stream, context, &plan->options[plan->best]);
     }
     print_missing(stream, context, plan);
-    nd_report_paragraph(stream, &context->style, 0, 2, "Looked at %s layouts in %s.",
-                        nd_format_count(plan->searched).text, nd_format_seconds(plan->elapsed_s).text);
+    nd_report_paragraph(stream, &context->style, 0, 2, "Looked at %s layout%s in %s.",
+                        nd_format_count(plan->searched).text, plan->searched == 1 ? "" : "s",
+                        nd_format_seconds(plan->elapsed_s).text);
     return ND_OK;
 }

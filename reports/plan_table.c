@@ -2,7 +2,9 @@
 
 #include <math.h>
 
+#include "core/text.h"
 #include "planner/fixes.h"
+#include "reports/answer.h"
 #include "reports/format.h"
 #include "reports/plan_columns.h"
 #include "reports/rejections.h"
@@ -139,21 +141,66 @@ static void print_advice(FILE *stream, const nd_report_context *context, const n
     }
 }
 
+/* What the first plan of the list is the best in. */
+static void label_of(const nd_report_context *context, const nd_plan_list *list, nd_objective objective, char *out,
+                     size_t out_bytes)
+{
+    if (context->scale == NULL) {
+        (void)snprintf(out, out_bytes, objective == ND_OBJECTIVE_MEMORY ? "Least memory" : "Best");
+        return;
+    }
+    int64_t ranks = nd_layout_ranks(&list->plans[0].layout);
+    const char *plural = nd_text_plural(ranks);
+    nd_text gpus = nd_format_count(ranks);
+    switch (context->scale_goal) {
+    case ND_SCALE_COST:
+        (void)snprintf(out, out_bytes, "Cheapest, %s GPU%s", gpus.text, plural);
+        return;
+    case ND_SCALE_GPUS:
+        (void)snprintf(out, out_bytes, "Fewest GPUs, %s", gpus.text);
+        return;
+    case ND_SCALE_PARETO:
+        break;
+    }
+    (void)snprintf(out, out_bytes, "Fastest, %s GPU%s", gpus.text, plural);
+}
+
+static void print_answer(FILE *stream, const nd_report_context *context, const nd_plan_list *list,
+                         nd_objective objective)
+{
+    char text[ND_SHORT_LAYOUT_MAX];
+    nd_text gpus = nd_format_count(context->cost->cluster->gpus);
+    const char *plural = nd_text_plural(context->cost->cluster->gpus);
+    const nd_rejection *telling = nd_rejection_telling(list);
+    if (list->fitting > 0 && list->count > 0) {
+        char label[96];
+        label_of(context, list, objective, label, sizeof label);
+        nd_report_plan_answer(stream, context, label, &list->plans[0]);
+    } else if (list->has_closest) {
+        const nd_memory_breakdown *memory = &list->closest.estimate.memory;
+        nd_layout_degrees_text(&list->closest.layout, text);
+        nd_report_paragraph(stream, &context->style, 0, 2,
+                            "Nothing fits on %s GPU%s: the closest, %s, needs %s of %s GiB a GPU.", gpus.text, plural,
+                            text, nd_format_gib(memory->peak_bytes).text, nd_format_gib(memory->capacity_bytes).text);
+    } else {
+        nd_report_paragraph(stream, &context->style, 0, 2, "No layout of %s GPU%s is legal here%s%s%s%s.", gpus.text,
+                            plural, telling != NULL ? ": " : "", telling != NULL ? telling->message : "",
+                            telling != NULL && telling->nearest[0] != '\0' ? "; nearest: " : "",
+                            telling != NULL ? telling->nearest : "");
+    }
+    fputc('\n', stream);
+}
+
 static void print_nothing(FILE *stream, const nd_report_context *context, const nd_plan_list *list)
 {
-    const nd_cluster_spec *cluster = context->cost->cluster;
     if (!list->has_closest) {
-        nd_report_paragraph(
-            stream, &context->style, 0, 0,
-            "No layout of %s GPUs is legal here. The rules that refused them:", nd_format_count(cluster->gpus).text);
+        nd_report_paragraph(stream, &context->style, 0, 0, "The rules that refused the layouts:");
         return;
     }
     const nd_memory_breakdown *memory = &list->closest.estimate.memory;
     const nd_term *largest = largest_memory_term(memory);
     char text[512];
     (void)nd_layout_format(&list->closest.layout, text, sizeof text);
-    nd_report_paragraph(stream, &context->style, 0, 0, "Nothing fits on %s GPU%s.", nd_format_count(cluster->gpus).text,
-                        cluster->gpus == 1 ? "" : "s");
     nd_report_paragraph(stream, &context->style, 0, 2, "Closest: %s", text);
     nd_report_paragraph(stream, &context->style, 2, 2,
                         "It needs %s GiB a GPU in phase %s and has %s GiB: %s GiB too much. Its largest part is %s "
@@ -168,6 +215,7 @@ static void print_nothing(FILE *stream, const nd_report_context *context, const 
 nd_status nd_report_plans(FILE *stream, const nd_report_context *context, const nd_plan_list *list,
                           nd_objective objective, nd_error *err)
 {
+    print_answer(stream, context, list, objective);
     nd_report_preamble(stream, context);
     fputc('\n', stream);
     if (list->fitting == 0) {

@@ -1,7 +1,10 @@
 #include "reports/report.h"
 
+#include "core/units.h"
 #include "reports/format.h"
 #include "reports/stage_text.h"
+
+static const double bits_per_byte = 8.0;
 
 static void print_model(FILE *stream, const nd_report_context *context)
 {
@@ -92,6 +95,26 @@ void nd_report_preamble(FILE *stream, const nd_report_context *context)
                             assumption->option, assumption->option[0] != '\0' ? " " : "", assumption->value,
                             assumption->why);
     }
+}
+
+void nd_report_layout(FILE *stream, const nd_layout *layout)
+{
+    char text[512];
+    (void)nd_layout_format(layout, text, sizeof text);
+    fprintf(stream, "Layout     %s\n", text);
+}
+
+void nd_report_grown_network(FILE *stream, const nd_report_context *context, const nd_cluster_spec *cluster)
+{
+    const nd_node_facts *facts = &cluster->facts;
+    if (context->cost->cluster->nodes > 1 || cluster->nodes == 1 || !(cluster->nic_bytes_per_s > 0.0)) {
+        return;
+    }
+    int64_t nics = facts->nics_per_node > 0 ? facts->nics_per_node : 1;
+    nd_report_paragraph(stream, &context->style, 2, 2, "between nodes: %s x %s Gb/s %s per node%s",
+                        nd_format_count(nics).text,
+                        nd_format_number(cluster->nic_bytes_per_s / (double)nics * bits_per_byte / ND_GIGA).text,
+                        cluster->network, cluster->base_name[0] == '\0' ? ", assumed" : "");
 }
 
 static bool note_memory(const nd_memory_breakdown *memory, char *buffer, size_t buffer_bytes)

@@ -42,6 +42,13 @@ typedef struct nd_report_context {
 /** Model, cluster, training and the assumptions: the first lines of every text report. */
 void nd_report_preamble(FILE *stream, const nd_report_context *context);
 
+/** The "Layout" line below it: never wrapped, since people copy it. */
+void nd_report_layout(FILE *stream, const nd_layout *layout);
+
+/** Where `cluster` has several nodes and the user's has one: which network between them is counted with, in one line.
+ */
+void nd_report_grown_network(FILE *stream, const nd_report_context *context, const nd_cluster_spec *cluster);
+
 /** Remarks on one plan, shown under a table and as "notes" in JSON: `index` from 0 until it returns false.
  * \param[out] buffer  one sentence */
 bool nd_plan_note(const nd_plan *plan, int32_t index, char *buffer, size_t buffer_bytes);

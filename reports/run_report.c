@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "core/text.h"
 #include "core/units.h"
 #include "reports/format.h"
 
@@ -103,9 +104,9 @@ static void print_failures(FILE *stream, const nd_report_context *context, const
     }
     nd_report_paragraph(
         stream, &context->style, 2, 4,
-        "Failures: one every %s on %s GPUs%s; each costs %s to restart and read the checkpoint, and the "
+        "Failures: one every %s on %s GPU%s%s; each costs %s to restart and read the checkpoint, and the "
         "work since the last save.",
-        nd_format_seconds(run->mtbf_s).text, nd_format_count(run->gpus).text, count,
+        nd_format_seconds(run->mtbf_s).text, nd_format_count(run->gpus).text, nd_text_plural(run->gpus), count,
         nd_format_seconds(run->restart_s).text);
 }
 
@@ -194,17 +195,17 @@ void nd_report_batch(FILE *stream, const nd_report_context *context)
     if (!context->batch_assumed) {
         nd_report_paragraph(
             stream, &context->style, 0, 2,
-            "Every layout makes steps of %s sequences (%s tokens): the learning rate is the same for all.",
-            nd_format_count(train->global_batch_seqs).text, tokens);
+            "Every layout makes steps of %s sequence%s (%s tokens): the learning rate is the same for all.",
+            nd_format_count(train->global_batch_seqs).text, nd_text_plural(train->global_batch_seqs), tokens);
         return;
     }
     nd_report_paragraph(
         stream, &context->style, 0, 2,
-        "Every layout makes steps of %s sequences (%s tokens), which were assumed: against steps of one "
+        "Every layout makes steps of %s sequence%s (%s tokens), which were assumed: against steps of one "
         "sequence on one GPU the learning rate is x %s by the linear rule, x %s by the square-root rule "
         "(usual with Adam). A larger --global-batch accumulates and hides more communication.",
-        nd_format_count(train->global_batch_seqs).text, tokens, nd_format_number(seqs).text,
-        nd_format_number(sqrt(seqs)).text);
+        nd_format_count(train->global_batch_seqs).text, nd_text_plural(train->global_batch_seqs), tokens,
+        nd_format_number(seqs).text, nd_format_number(sqrt(seqs)).text);
 }
 
 void nd_run_days_text(const nd_report_context *context, const nd_plan *plan, char *cell, size_t cell_bytes)

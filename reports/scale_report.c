@@ -1,12 +1,10 @@
 #include "reports/scale_report.h"
 
+#include <string.h>
+
+#include "core/text.h"
 #include "cost_model/run_cost.h"
 #include "reports/format.h"
-
-static const char *plural(int64_t gpus)
-{
-    return gpus == 1 ? "" : "s";
-}
 
 static void print_cost(FILE *stream, const nd_report_context *context, const nd_plan_list *list)
 {
@@ -36,19 +34,25 @@ static void print_fewest(FILE *stream, const nd_report_context *context, const n
     int64_t gpus = nd_layout_ranks(&first->layout);
     if (first->estimate.memory.verdict != ND_VERDICT_FITS) {
         nd_report_paragraph(stream, &context->style, 0, 2,
-                            "No size surely fits up to %s GPUs; the smallest that may fit is %s GPU%s (#1).",
-                            nd_format_count(context->cost->cluster->gpus).text, nd_format_count(gpus).text,
-                            plural(gpus));
+                            "No size surely fits up to %s GPU%s; the smallest that may fit is %s GPU%s (#1).",
+                            nd_format_count(context->cost->cluster->gpus).text,
+                            nd_text_plural(context->cost->cluster->gpus), nd_format_count(gpus).text,
+                            nd_text_plural(gpus));
         return;
     }
     char below[96] = "";
     int64_t fewer = list->count > 1 ? nd_layout_ranks(&list->plans[1].layout) : gpus;
     if (fewer < gpus) {
         (void)snprintf(below, sizeof below, " On %s GPU%s one may fit (#2), which is borderline.",
-                       nd_format_count(fewer).text, plural(fewer));
+                       nd_format_count(fewer).text, nd_text_plural(fewer));
     }
     nd_report_paragraph(stream, &context->style, 0, 2, "Fewest GPUs on which a layout surely fits: %s (#1).%s",
                         nd_format_count(gpus).text, below);
+    if (list->count > 1) {
+        nd_report_paragraph(stream, &context->style, 0, 2,
+                            "Order: the fastest that surely fits is #1; %sthe others by step time, sure or not (~).",
+                            fewer < gpus ? "then #2 on fewer GPUs; " : "");
+    }
 }
 
 static void print_front(FILE *stream, const nd_report_context *context)
@@ -81,11 +85,13 @@ static void print_sizes(FILE *stream, const nd_report_context *context)
         used[which] = used[which] < sizeof texts[which] ? used[which] : sizeof texts[which] - 1;
         last = scale->sizes[i].searched ? scale->sizes[i].gpus : last;
     }
-    nd_report_paragraph(stream, &context->style, 0, 2,
-                        "Sizes searched: %s GPUs, the global batch always the same; the refusals below are those of %s "
-                        "GPUs.%s%s%s",
-                        texts[0], nd_format_count(last).text, texts[1][0] != '\0' ? " Not searched: " : "", texts[1],
-                        texts[1][0] != '\0' ? ", where bounds or the given degrees leave nothing to find." : "");
+    nd_report_paragraph(
+        stream, &context->style, 0, 2,
+        "Sizes searched: %s GPU%s, the global batch always the same; the refusals below are those of %s "
+        "GPU%s.%s%s%s",
+        texts[0], nd_text_plural(strcmp(texts[0], "1") == 0 ? 1 : 2), nd_format_count(last).text, nd_text_plural(last),
+        texts[1][0] != '\0' ? " Not searched: " : "", texts[1],
+        texts[1][0] != '\0' ? ", where bounds or the given degrees leave nothing to find." : "");
 }
 
 void nd_report_scale(FILE *stream, const nd_report_context *context, const nd_plan_list *list)

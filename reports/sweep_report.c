@@ -13,14 +13,15 @@ static const double bits_per_byte = 8.0;
 typedef struct quantity_words {
     const char *column, *unit; /* of its column */
     const char *heading;
+    const char *counted; /* behind values in a sentence */
 } quantity_words;
 
 static const quantity_words words[ND_SWEEP_QUANTITY_COUNT] = {
-    [ND_SWEEP_GPUS] = {"GPUs", NULL, "Best layout on each number of GPUs"},
-    [ND_SWEEP_SEQ_LEN] = {"sequence", "tokens", "Best layout at each sequence length"},
-    [ND_SWEEP_GLOBAL_BATCH] = {"batch", "seqs", "Best layout at each global batch"},
-    [ND_SWEEP_NIC] = {"NICs", "Gb/s", "Best layout at each rate of a node's NICs"},
-    [ND_SWEEP_NVLINK_DOMAIN] = {"domain", "GPUs", "Best layout at each size of the NVLink domain"},
+    [ND_SWEEP_GPUS] = {"GPUs", NULL, "Best layout on each number of GPUs", "GPUs"},
+    [ND_SWEEP_SEQ_LEN] = {"sequence", "tokens", "Best layout at each sequence length", "tokens"},
+    [ND_SWEEP_GLOBAL_BATCH] = {"batch", "seqs", "Best layout at each global batch", "sequences"},
+    [ND_SWEEP_NIC] = {"NICs", "Gb/s", "Best layout at each rate of a node's NICs", "Gb/s"},
+    [ND_SWEEP_NVLINK_DOMAIN] = {"domain", "GPUs", "Best layout at each size of the NVLink domain", "GPUs"},
 };
 
 static nd_text value_text(const nd_sweep_view *view, const nd_sweep_point *point)
@@ -108,6 +109,63 @@ static bool has_links(const nd_sweep_point *point)
     return point->needs_count > 0;
 }
 
+static bool is_changed(const nd_sweep_point *point)
+{
+    return point->changed;
+}
+
+static bool is_unfit(const nd_sweep_point *point)
+{
+    return !point->point.fits;
+}
+
+/* "16, 64 and 128" */
+static void values_text(const nd_sweep_view *view, bool (*holds)(const nd_sweep_point *point), char *out,
+                        size_t out_bytes)
+{
+    int32_t left = 0;
+    size_t used = 0;
+    for (int32_t i = 0; i < view->count; i++) {
+        left += holds(&view->points[i]) ? 1 : 0;
+    }
+    out[0] = '\0';
+    for (int32_t i = 0; i < view->count && used + 1 < out_bytes; i++) {
+        if (holds(&view->points[i])) {
+            left--;
+            (void)snprintf(out + used, out_bytes - used, "%s%s", value_text(view, &view->points[i]).text,
+                           left > 1    ? ", "
+                           : left == 1 ? " and "
+                                       : "");
+            used = strlen(out);
+        }
+    }
+}
+
+/* Where the best layout changes, and where nothing fits. */
+static void print_answer(FILE *stream, const nd_report_context *context, const nd_sweep_view *view)
+{
+    const char *counted = words[view->quantity].counted;
+    char changes[768];
+    char unfit[768];
+    char misses[832] = "";
+    values_text(view, is_changed, changes, sizeof changes);
+    values_text(view, is_unfit, unfit, sizeof unfit);
+    if (unfit[0] != '\0') {
+        (void)snprintf(misses, sizeof misses, "; nothing fits at %s", unfit);
+    }
+    if (!any(view, fits)) {
+        nd_report_paragraph(stream, &context->style, 0, 2, "Nothing fits at %s %s.", unfit, counted);
+    } else if (changes[0] != '\0') {
+        nd_report_paragraph(stream, &context->style, 0, 2, "The best layout changes at %s %s%s.", changes, counted,
+                            misses);
+    } else {
+        char all[768];
+        values_text(view, fits, all, sizeof all);
+        nd_report_paragraph(stream, &context->style, 0, 2, "One layout is best at %s %s%s.", all, counted, misses);
+    }
+    fputc('\n', stream);
+}
+
 static void print_legend(FILE *stream, const nd_report_context *context, const nd_sweep_view *view)
 {
     const nd_sweep_point *first = NULL;
@@ -183,7 +241,13 @@ static void add_need(nd_table *table, const nd_sweep_view *view, const nd_sweep_
     nd_table_add(table, nd_tier_kind_name(need->kind));
     nd_table_add(table, nd_format_percent(need->exposed_frac).text);
     nd_table_add(table, nd_format_link_rate(need, need->has_bytes_per_s).text);
-    if (need->needed_bytes_per_s > 0.0) {
+    double fastest = nd_fastest_link_bytes_per_s(need->link_class);
+    if (need->needed_bytes_per_s > fastest) {
+        char beyond[64];
+        (void)snprintf(beyond, sizeof beyond, "> %s", nd_format_link_rate(need, fastest).text);
+        nd_table_add_tone(table, beyond, ND_TONE_WARN);
+        nd_table_add(table, "-");
+    } else if (need->needed_bytes_per_s > 0.0) {
         nd_tone tone = need->needed_bytes_per_s > need->has_bytes_per_s ? ND_TONE_WARN : ND_TONE_GOOD;
         nd_table_add_tone(table, nd_format_link_rate(need, need->needed_bytes_per_s).text, tone);
         nd_table_add(table, nd_format_number(need->needed_bytes_per_s / need->has_bytes_per_s).text);
@@ -215,8 +279,8 @@ static nd_status print_needs(FILE *stream, const nd_report_context *context, con
     nd_table_free(table);
     if (status == ND_OK && !context->quiet) {
         nd_report_paragraph(stream, &context->style, 2, 2,
-                            "needs: the rate of that link at which less than %.3g %% of the step is exposed; no rate: "
-                            "latency or other links keep it exposed.",
+                            "needs: the rate of that link at which less than %.3g %% of the step is exposed; >: "
+                            "more than the fastest link there is; no rate: latency or other links keep it exposed.",
                             100.0 * nd_hidden_frac);
     }
     return status;
@@ -224,8 +288,10 @@ static nd_status print_needs(FILE *stream, const nd_report_context *context, con
 
 nd_status nd_report_sweep(FILE *stream, const nd_report_context *context, const nd_sweep_view *view, nd_error *err)
 {
+    print_answer(stream, context, view);
     nd_report_preamble(stream, context);
     ND_TRY(print_points(stream, context, view, err));
+    nd_report_grown_network(stream, context, &view->points[view->count - 1].point.cluster); /* of the largest */
     print_legend(stream, context, view);
     print_positions(stream, context, view);
     print_layouts(stream, context, view);

@@ -314,7 +314,7 @@ void nd_report_paragraph(FILE *stream, const nd_report_style *style, int32_t ind
     }
     int32_t margin = indent;
     for (const char *rest = text; *rest != '\0';) {
-        size_t bytes = nd_text_line(rest, max_width(style->width - margin, PARAGRAPH_WIDTH_MIN));
+        size_t bytes = nd_text_copyable_line(rest, max_width(style->width - margin, PARAGRAPH_WIDTH_MIN));
         print_blanks(stream, margin);
         fprintf(stream, "%.*s\n", (int)bytes, rest);
         rest += bytes;

@@ -52,7 +52,8 @@ nd_status nd_table_print(const nd_table *table, FILE *stream, const nd_report_st
 /** How many columns nd_table_print() leaves out at this width. */
 int32_t nd_table_hidden(const nd_table *table, const nd_report_style *style, int32_t indent);
 
-/** Print `text` wrapped to the width: the first line indented by `indent`, the others by `hanging`. */
+/** Print `text` wrapped to the width: the first line indented by `indent`, the others by `hanging`. What people copy (a
+ * layout, an option with its value) is never parted, however wide. */
 void nd_report_paragraph(FILE *stream, const nd_report_style *style, int32_t indent, int32_t hanging,
                          const char *format, ...) ND_PRINTF(5, 6);
 

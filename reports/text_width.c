@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <stdbool.h>
+#include <string.h>
 
 typedef struct code_range {
     uint32_t first, last;
@@ -90,6 +91,38 @@ static bool can_break_before(const char *text, size_t end)
     return text[end - 1] == ' ' || (text[end - 1] == ',' && !in_number);
 }
 
+/* Where the word that ends before `end` begins. */
+static size_t word_start(const char *text, size_t end)
+{
+    while (end > 0 && text[end - 1] != ' ') {
+        end--;
+    }
+    return end;
+}
+
+/* Whether a break before `end` would part what people copy: the keys of a layout, or an option from its value. */
+static bool parts_a_copy(const char *text, size_t end)
+{
+    if (text[end - 1] == ',') {
+        size_t start = word_start(text, end);
+        return memchr(text + start, '=', strcspn(text + start, " ")) != NULL;
+    }
+    size_t blank = end;
+    while (blank > 0 && text[blank - 1] == ' ') {
+        blank--;
+    }
+    return strncmp(text + word_start(text, blank), "--", 2) == 0;
+}
+
+/* Without the blanks before `end`. */
+static size_t trimmed(const char *text, size_t end)
+{
+    while (end > 0 && text[end - 1] == ' ') {
+        end--;
+    }
+    return end;
+}
+
 size_t nd_text_line(const char *text, int32_t columns)
 {
     size_t bytes = nd_text_prefix(text, columns);
@@ -100,12 +133,32 @@ size_t nd_text_line(const char *text, int32_t columns)
     while (end > 0 && !can_break_before(text, end)) {
         end--;
     }
-    while (end > 0 && text[end - 1] == ' ') {
-        end--;
-    }
+    end = trimmed(text, end);
     if (end > 0) {
         return end;
     }
     uint32_t code = 0;
     return bytes > 0 ? bytes : decode((const unsigned char *)text, &code);
+}
+
+size_t nd_text_copyable_line(const char *text, int32_t columns)
+{
+    size_t bytes = nd_text_prefix(text, columns);
+    if (text[bytes] == '\0') {
+        return bytes;
+    }
+    size_t end = text[bytes] == ' ' ? bytes + 1 : bytes;
+    while (end > 0 && !(can_break_before(text, end) && !parts_a_copy(text, end))) {
+        end--;
+    }
+    if (trimmed(text, end) > 0) {
+        return trimmed(text, end);
+    }
+    for (end = bytes; text[end] != '\0'; end++) { /* too wide for any line: to the first break behind it */
+        if (end > 0 && can_break_before(text, end) && !parts_a_copy(text, end) && trimmed(text, end) > 0) {
+            break;
+        }
+    }
+    bool copied = memchr(text, '=', end) != NULL;
+    return copied ? trimmed(text, end) : nd_text_line(text, columns);
 }

@@ -19,6 +19,10 @@ size_t nd_text_prefix(const char *text, int32_t columns);
  * where there is one, and takes at least one character. The blanks at the break are not part of it. */
 size_t nd_text_line(const char *text, int32_t columns);
 
+/** The same for prose with parts to copy: a list of KEY=VALUE and an option with its value stay in one line, which is
+ * then wider than `columns` when they are. */
+size_t nd_text_copyable_line(const char *text, int32_t columns);
+
 ND_END_DECLS
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text.h"
 #include "core/units.h"
 #include "reports/format.h"
 
@@ -169,8 +170,9 @@ static void print_anchored(FILE *stream, const nd_report_style *style, const nd_
 static void print_head(FILE *stream, const nd_report_style *style, const nd_validation_view *view)
 {
     const nd_validation *v = view->validation;
-    nd_report_paragraph(stream, style, 0, 11, "Runs       %s: %s rows", view->origin,
-                        nd_format_count(v->count + v->set->skipped_count).text);
+    nd_report_paragraph(stream, style, 0, 11, "Runs       %s: %s row%s", view->origin,
+                        nd_format_count(v->count + v->set->skipped_count).text,
+                        nd_text_plural(v->count + v->set->skipped_count));
     nd_report_paragraph(stream, style, 11, 11,
                         "%s scored; apart: %s that contradict themselves (FLAG), %s of grade C; %s not predicted",
                         nd_format_count(v->scored).text, nd_format_count(v->contradictory).text,

@@ -114,6 +114,16 @@ nd_status nd_report_why_memory(FILE *stream, const nd_report_context *context, c
     return print_remedies(stream, context, why, err);
 }
 
+/* Advice to offload moves the need to the host: the figures of the layout asked for would be those of another one. */
+static void print_offloaded(FILE *stream, const nd_report_context *context, const nd_why *why)
+{
+    const nd_fix *fix = why->has_sure ? &why->sure : why->has_likely ? &why->likely : NULL;
+    if (fix != NULL && fix->layout.offload != why->layout.offload && fix->layout.offload != ND_OFFLOAD_NONE) {
+        nd_report_paragraph(stream, &context->style, 2, 2, "With the change above, offload=%s: %s GiB while training.",
+                            nd_offload_name(fix->layout.offload), nd_format_gib(fix->estimate.memory.host_bytes).text);
+    }
+}
+
 void nd_report_why_host(FILE *stream, const nd_report_context *context, const nd_why *why)
 {
     const nd_memory_breakdown *memory = &why->estimate.memory;
@@ -124,8 +134,9 @@ void nd_report_why_host(FILE *stream, const nd_report_context *context, const nd
     }
     nd_report_heading(stream, &context->style, "Host memory and loading");
     nd_report_paragraph(stream, &context->style, 2, 2,
-                        "A node needs %s GiB while training and %s GiB while loading; %s.",
+                        "With this layout a node needs %s GiB while training and %s GiB while loading; %s.",
                         nd_format_gib(memory->host_bytes).text, nd_format_gib(memory->host_load_bytes).text, has);
+    print_offloaded(stream, context, why);
     if (host > 0.0 && memory->host_load_bytes > host && memory->host_bytes <= host) {
         nd_report_paragraph(stream, &context->style, 2, 2,
                             "Loading needs more than the node has: load one rank at a time, or on the meta device.");

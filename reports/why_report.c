@@ -67,9 +67,7 @@ static void print_rules(FILE *stream, const nd_report_context *context, const nd
 
 static void print_layout(FILE *stream, const nd_report_context *context, const nd_why *why)
 {
-    char text[512];
-    (void)nd_layout_format(&why->layout, text, sizeof text);
-    nd_report_paragraph(stream, &context->style, 0, 11, "Layout     %s", text);
+    nd_report_layout(stream, &why->layout);
     if (why->answer == ND_WHY_ILLEGAL) {
         return;
     }
@@ -86,10 +84,11 @@ static void print_place(FILE *stream, const nd_report_context *context, const nd
     nd_report_heading(stream, &context->style, "Where it stands");
     nd_report_paragraph(
         stream, &context->style, 2, 2,
-        "Rank %s%s of %s%s mesh%s, by step time; a search of %s layouts finds %s that fit.",
+        "Rank %s%s of %s%s mesh%s, by step time; a search of %s layout%s finds %s that fit%s.",
         nd_format_count(place->rank).text, place->at_least && place->rank == place->meshes ? " or later" : "",
         place->at_least ? "more than " : "", nd_format_count(place->meshes).text, place->meshes == 1 ? "" : "es",
-        nd_format_count(place->searched).text, nd_format_count(place->fitting).text);
+        nd_format_count(place->searched).text, place->searched == 1 ? "" : "s", nd_format_count(place->fitting).text,
+        place->fitting == 1 ? "s" : "");
     if (place->has_variant) {
         print_plan(stream, context, "Best variant of the same mesh", &place->variant.layout, &place->variant.estimate);
     }

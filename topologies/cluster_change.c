@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "core/text.h"
 #include "topologies/cluster_internal.h"
 
 /* Rates of a node's NICs that are no typing error: a modem, and a hundred times today's fastest node. */
@@ -60,8 +61,9 @@ nd_status nd_cluster_with_nics(const nd_cluster_spec *cluster, double node_bytes
                                nd_error *err)
 {
     if (cluster->nodes < 2 || cluster->nvlink_domain >= cluster->gpus) {
-        return nd_fail(err, ND_EINVAL, "nothing crosses a network in cluster %s: its %" PRId64 " GPUs are one %s",
-                       cluster->name, cluster->gpus, cluster->nodes < 2 ? "node" : "NVLink domain");
+        return nd_fail(err, ND_EINVAL, "nothing crosses a network in cluster %s: its %" PRId64 " GPU%s %s one %s",
+                       cluster->name, cluster->gpus, nd_text_plural(cluster->gpus), cluster->gpus == 1 ? "is" : "are",
+                       cluster->nodes < 2 ? "node" : "NVLink domain");
     }
     if (!(node_bytes_per_s >= nics_min_bytes_per_s && node_bytes_per_s <= nics_max_bytes_per_s)) {
         return nd_fail(err, ND_EINVAL, "the NICs of a node must carry %g to %g bytes/s, got %g", nics_min_bytes_per_s,
