@@ -15,7 +15,7 @@ enum {
     MARGIN = 14,
     LINE_HEIGHT = 18,
     TITLE_CHAR = 10,     /* of 15 px, bold */
-    LEGEND_COLUMNS = 48, /* longer labels are cut */
+    LEGEND_COLUMNS = 96, /* longer labels are cut */
     LEGEND_CHAR = 7,     /* text is narrower than digits */
     LEGEND_MARK = 34,    /* from the left of a legend line to its text */
 };
@@ -264,8 +264,15 @@ static void draw(nd_plot_chart *c)
     if (plot->diagonal) {
         draw_diagonal(c);
     }
-    for (int32_t s = plot->series_count - 1; s >= 0; s--) { /* the first is on top */
-        nd_plot_chart_series(c, s);
+    for (int32_t s = plot->series_count - 1; s >= 0; s--) { /* lines below markers, or they would hide them ... */
+        if (plot->series[s].kind == ND_PLOT_CURVE) {
+            nd_plot_chart_series(c, s);
+        }
+    }
+    for (int32_t s = plot->series_count - 1; s >= 0; s--) { /* ... and the first on top */
+        if (plot->series[s].kind != ND_PLOT_CURVE) {
+            nd_plot_chart_series(c, s);
+        }
     }
     draw_axes(c);
     draw_legend(c);

@@ -34,6 +34,10 @@ typedef struct nd_plot_axis {
     nd_plot_unit unit;
     bool log;
     double min, max; /* min < max, both > 0 when log; both 0: from the data */
+    /* Ascending values worth a tick each, those that were measured or tried: used, or every second of them, where
+     * labels keep apart, else round numbers. Borrowed; NULL: there are none. */
+    const double *tick_at;
+    int32_t tick_at_count;
 } nd_plot_axis;
 
 typedef struct nd_plot_point {

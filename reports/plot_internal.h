@@ -22,6 +22,8 @@ typedef struct nd_plot_scale {
     nd_plot_unit unit;
     bool log;
     double min, max;
+    const double *tick_at; /* preferred ticks, borrowed; NULL: round numbers */
+    int32_t tick_at_count;
     double from_px, to_px; /* where min and max are */
     nd_plot_tick ticks[ND_PLOT_TICKS_MAX];
     int32_t ticks_count;

@@ -9,7 +9,7 @@
 static const double shown_max = 1e120; /* ratios and pads of it do not overflow */
 static const double pad = 0.05;        /* of the range, free at both ends */
 
-enum { LABEL_GAP_PX = 14, LINE_GAP_PX = 32 };
+enum { LABEL_GAP_PX = 14, LINE_GAP_PX = 32, STRIDE_MAX = 2, THINNED_MIN = 4 };
 
 bool nd_plot_can_show(const nd_plot_scale *scale, double value)
 {
@@ -34,6 +34,8 @@ static void linear_bounds(nd_plot_scale *scale, double low, double high)
 void nd_plot_scale_bounds(nd_plot_scale *scale, const nd_plot_axis *axis, double low, double high)
 {
     scale->unit = axis->unit;
+    scale->tick_at = axis->tick_at;
+    scale->tick_at_count = axis->tick_at_count;
     scale->log = axis->log;
     scale->min = axis->min;
     scale->max = axis->max;
@@ -191,6 +193,17 @@ static bool log_ticks(nd_plot_scale *scale, int level)
     return true;
 }
 
+/* What the label of a value that need not be round must show: four significant digits, whole numbers as they are. */
+static double last_digit(double value)
+{
+    double size = fabs(value);
+    double digit = size > 0.0 ? pow(10.0, floor(log10(size)) - 3.0) : 1.0;
+    while (digit < 1.0 && fabs(value / (10.0 * digit) - round(value / (10.0 * digit))) < 1e-9) {
+        digit *= 10.0;
+    }
+    return fmin(digit, 1.0);
+}
+
 static bool keep_apart(const nd_plot_scale *scale, bool along)
 {
     for (int32_t i = 1; i < scale->ticks_count; i++) {
@@ -205,10 +218,29 @@ static bool keep_apart(const nd_plot_scale *scale, bool along)
     return true;
 }
 
+/* The preferred values, every `stride`-th; false when they are too many or on one another. */
+static bool given_ticks(nd_plot_scale *scale, bool along, int32_t stride)
+{
+    scale->ticks_count = 0;
+    for (int32_t i = 0; i < scale->tick_at_count; i += stride) {
+        double value = scale->tick_at[i];
+        if (!nd_plot_can_show(scale, value) || !add_tick(scale, value, last_digit(value))) {
+            return false;
+        }
+    }
+    int32_t least = stride > 1 ? THINNED_MIN : 1; /* a few of many say less than round numbers */
+    return scale->ticks_count >= least && keep_apart(scale, along);
+}
+
 void nd_plot_scale_ticks(nd_plot_scale *scale, bool along)
 {
     enum { LEVELS_MAX = 60 }; /* twenty decades of steps, or more strides than there are: hardly a tick is left */
     bool wide = has_wide_range(scale);
+    for (int32_t stride = 1; stride <= STRIDE_MAX && scale->tick_at_count > 0; stride++) {
+        if (given_ticks(scale, along, stride)) {
+            return;
+        }
+    }
     for (int level = 0; level < LEVELS_MAX; level++) {
         scale->ticks_count = 0;
         bool done = wide ? log_ticks(scale, level) : linear_ticks(scale, level);

@@ -9,7 +9,7 @@
 #include "reports/plot.h"
 #include "reports/sweep_report.h"
 
-enum { LABEL_MAX = 96 };
+enum { LABEL_MAX = 160 };
 
 /* A range wider than this needs a logarithmic axis. */
 static const double log_ratio = 4.0;
@@ -58,13 +58,16 @@ static void describe(const nd_sweep_view *view, const nd_sweep_point *point, cha
     if (layout->sharding != ND_SHARDING_NONE) {
         append(out, " %s", nd_sharding_name(layout->sharding));
     }
-    if (layout->recompute != ND_RECOMPUTE_NONE) {
+    if (layout->recompute == ND_RECOMPUTE_EVERY) {
+        append(out, " recompute every %d", (int)layout->recompute_every);
+    } else if (layout->recompute != ND_RECOMPUTE_NONE) {
         append(out, " recompute %s", nd_recompute_name(layout->recompute));
     }
 }
 
 typedef struct picture {
     nd_plot_point line[ND_SWEEP_POINTS_MAX], ideal[ND_SWEEP_POINTS_MAX];
+    double values[ND_SWEEP_POINTS_MAX]; /* x of each point: where the ticks are */
     char labels[ND_SWEEP_POINTS_MAX][LABEL_MAX];
     nd_plot_series series[ND_SWEEP_POINTS_MAX + 2];
     int32_t points, series_count;
@@ -74,6 +77,9 @@ typedef struct picture {
 static void collect(const nd_sweep_view *view, picture *p)
 {
     p->series_count = 1; /* the first is the line through all */
+    if (view->quantity == ND_SWEEP_GPUS) {
+        p->series[p->series_count++] = (nd_plot_series){.kind = ND_PLOT_CURVE}; /* add_ideal() fills it */
+    }
     for (int32_t i = 0; i < view->count; i++) {
         const nd_sweep_point *point = &view->points[i];
         const nd_estimate *estimate = &point->point.best.estimate;
@@ -81,6 +87,7 @@ static void collect(const nd_sweep_view *view, picture *p)
             continue;
         }
         double tokens = estimate->tokens_per_s * estimate->time.step_s;
+        p->values[p->points] = x_of(view, point);
         p->line[p->points] = (nd_plot_point){.x = x_of(view, point),
                                              .y = estimate->tokens_per_s,
                                              .low = tokens / estimate->time.step_high_s,
@@ -93,8 +100,8 @@ static void collect(const nd_sweep_view *view, picture *p)
         p->series[p->series_count - 1].count++;
         p->points++;
     }
-    p->series[0] =
-        (nd_plot_series){.label = "best layout", .points = p->line, .count = p->points, .kind = ND_PLOT_CURVE};
+    p->series[0] = (nd_plot_series){
+        .label = "best layout (bars: 80 % interval)", .points = p->line, .count = p->points, .kind = ND_PLOT_CURVE};
 }
 
 static void add_ideal(const nd_sweep_view *view, picture *p)
@@ -102,11 +109,11 @@ static void add_ideal(const nd_sweep_view *view, picture *p)
     if (view->quantity != ND_SWEEP_GPUS || p->points < 2) {
         return;
     }
+    p->series[1] =
+        (nd_plot_series){.label = "perfect scaling", .points = p->ideal, .count = p->points, .kind = ND_PLOT_CURVE};
     for (int32_t i = 0; i < p->points; i++) {
         p->ideal[i] = (nd_plot_point){.x = p->line[i].x, .y = p->line[0].y * p->line[i].x / p->line[0].x};
     }
-    p->series[p->series_count++] =
-        (nd_plot_series){.label = "perfect scaling", .points = p->ideal, .count = p->points, .kind = ND_PLOT_CURVE};
 }
 
 nd_status nd_plot_sweep(FILE *stream, const nd_report_context *context, const nd_sweep_view *view, nd_error *err)
@@ -119,7 +126,9 @@ nd_status nd_plot_sweep(FILE *stream, const nd_report_context *context, const nd
         return nd_fail(err, ND_EUNSUPPORTED, "nothing fits at any value, so that there is nothing to draw");
     }
     add_ideal(view, &p);
-    (void)snprintf(title, sizeof title, "%.70s on %.70s", context->cost->model->name, context->cost->cluster->name);
+    (void)snprintf(title, sizeof title, "%.60s on %.60s: best layout over %s", context->cost->model->name,
+                   view->quantity == ND_SWEEP_GPUS ? context->cost->cluster->gpu.name : context->cost->cluster->name,
+                   axes[view->quantity].title);
     bool wide = p.line[p.points - 1].x >= log_ratio * p.line[0].x;
     nd_plot plot = {
         .title = title,
@@ -129,5 +138,7 @@ nd_status nd_plot_sweep(FILE *stream, const nd_report_context *context, const nd
         .series_count = p.series_count,
     };
     plot.x.log = wide;
+    plot.x.tick_at = p.values;
+    plot.x.tick_at_count = p.points;
     return nd_plot_write(&plot, stream, err);
 }

@@ -44,7 +44,8 @@ nd_status nd_plot_validation(FILE *stream, const nd_validation_view *view, nd_er
         count += series[count].count > 0;
     }
     nd_plot plot = {
-        .title = view->leave_one_out ? "Step time, constants fitted on the other sources" : "Step time",
+        .title = view->leave_one_out ? "Step time, constants fitted on the other sources"
+                                     : "Step time: predicted against measured",
         .x = {.title = "measured", .unit = ND_PLOT_SECONDS, .log = true},
         .y = {.title = "predicted", .unit = ND_PLOT_SECONDS, .log = true},
         .series = series,
