@@ -153,8 +153,7 @@ nd_status nd_sweep_input_values(const nd_options *options, const nd_cluster_spec
 }
 
 /* The option that value `index` of `count` is from, as it was typed. */
-static void origin_of(const nd_options *options, nd_sweep_quantity quantity, int32_t index, int32_t count, char *out,
-                      size_t out_bytes)
+static void origin_of(const nd_options *options, nd_sweep_quantity quantity, int32_t index, char *out, size_t out_bytes)
 {
     const char *from = options->value[ND_OPTION_FROM];
     const char *to = options->value[ND_OPTION_TO];
@@ -165,8 +164,7 @@ static void origin_of(const nd_options *options, nd_sweep_quantity quantity, int
     } else if (to != NULL) { /* what lies between follows from it, too */
         (void)snprintf(out, out_bytes, "--to %.40s", to);
     } else {
-        (void)snprintf(out, out_bytes, "--over %s, value %d of %d", nd_sweep_quantity_name(quantity), (int)index + 1,
-                       (int)count);
+        (void)snprintf(out, out_bytes, "--over %s", nd_sweep_quantity_name(quantity));
     }
 }
 
@@ -180,7 +178,7 @@ nd_status nd_sweep_input_check(const nd_options *options, const nd_task *task, n
         nd_status status = nd_sweep_inputs(task, quantity, values[i], &cluster, &train, &inner);
         if (status != ND_OK) {
             char origin[80];
-            origin_of(options, quantity, i, count, origin, sizeof origin);
+            origin_of(options, quantity, i, origin, sizeof origin);
             return nd_fail(err, status, "%s: %.900s", origin, inner.message);
         }
     }

@@ -64,12 +64,14 @@ static void suffix_hint(const char *text, char *hint, size_t hint_bytes)
     size_t digits = strspn(text, "0123456789.");
     const char *suffix = text + digits;
     bool only_binary = suffix[0] != '\0' && suffix[1] == 'i';
-    double value = is_digit(text[0]) ? strtod(text, NULL) : 0.0;
+    char *end = NULL;
+    double value = is_digit(text[0]) ? strtod(text, &end) : 0.0;
     hint[0] = '\0';
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
         double binary = value * suffixes[i].binary;
         double decimal = value * suffixes[i].decimal;
-        if (value <= 0.0 || lower(suffix[0]) != suffixes[i].letter || suffix[only_binary ? 2 : 1] != '\0') {
+        if (value <= 0.0 || end != suffix || lower(suffix[0]) != suffixes[i].letter ||
+            suffix[only_binary ? 2 : 1] != '\0') {
             continue;
         }
         if (is_whole(binary) && is_whole(decimal) && !only_binary) {

@@ -35,11 +35,19 @@ static void print_stages(FILE *stream, const nd_report_context *context, const n
 static void print_summary(FILE *stream, const nd_report_context *context, const nd_estimate *estimate)
 {
     const nd_memory_breakdown *memory = &estimate->memory;
+    const nd_report_style *style = &context->style;
     char step[ND_INTERVAL_TEXT_MAX];
+    const char *words = nd_verdict_words(memory->verdict);
+    char rest[256];
     nd_step_interval_text(&estimate->time, step);
-    nd_report_tone(stream, &context->style, verdict_tone(memory->verdict), nd_verdict_words(memory->verdict));
-    fprintf(stream, ": %s of %s GiB a GPU, step %s\n", nd_format_gib(memory->peak_bytes).text,
-            nd_format_gib(memory->capacity_bytes).text, step);
+    (void)snprintf(rest, sizeof rest, ": %s of %s GiB a GPU, step %s", nd_format_gib(memory->peak_bytes).text,
+                   nd_format_gib(memory->capacity_bytes).text, step);
+    if (style->width >= (int32_t)(strlen(words) + strlen(rest))) {
+        nd_report_tone(stream, style, verdict_tone(memory->verdict), words);
+        fprintf(stream, "%s\n", rest);
+    } else {
+        nd_report_paragraph(stream, style, 0, 2, "%s%s", words, rest);
+    }
     nd_report_paragraph(
         stream, &context->style, 2, 2,
         "%s tokens/s, %s tokens/s per GPU, MFU %s %%, HFU %s %%, bound by %s; 80 %% interval of the "

@@ -33,6 +33,35 @@ static void test_what_is_no_whole_number_is_refused(void)
     }
 }
 
+static void test_a_suffix_is_refused_with_what_to_write(void)
+{
+    static const struct {
+        const char *text, *hint; /* at the end of the message */
+    } cases[] = {{"8k", "got '8k'; write 8192 or 8000"},
+                 {"8K", "; write 8192 or 8000"},
+                 {"8Ki", "; write 8192"},
+                 {"1.5M", "; write 1572864 or 1500000"},
+                 {"1.3k", "; write 1300"},
+                 {"2g", "; write 2147483648 or 2000000000"},
+                 {"1.3Ki", "got '1.3Ki'"},
+                 {"8kb", "got '8kb'"},
+                 {"0k", "got '0k'"},
+                 {"k", "got 'k'"},
+                 {"0x8k", "got '0x8k'"},
+                 {"999999999999999999g", "g'"},
+                 {"-8k", "got '-8k'"},
+                 {"8kk", "got '8kk'"},
+                 {"8.0.0k", "got '8.0.0k'"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        nd_error err;
+        int64_t value = 77;
+        CU_ASSERT_EQUAL(nd_text_int(cases[i].text, "--seq-len", 1, 1 << 30, &value, &err), ND_EINVAL);
+        size_t length = strlen(err.message);
+        size_t hint = strlen(cases[i].hint);
+        CU_ASSERT_TRUE(length >= hint && strcmp(err.message + length - hint, cases[i].hint) == 0);
+    }
+}
+
 static void test_numbers_out_of_range_name_the_range_and_the_value(void)
 {
     static const char *const bad[] = {"0", "-1", "11", "99999999999999999999999", "-99999999999999999999999"};
@@ -184,6 +213,7 @@ int main(void)
     const nd_test_case cases[] = {
         ND_TEST(test_whole_numbers_are_read_to_the_ends_of_their_range),
         ND_TEST(test_what_is_no_whole_number_is_refused),
+        ND_TEST(test_a_suffix_is_refused_with_what_to_write),
         ND_TEST(test_numbers_out_of_range_name_the_range_and_the_value),
         ND_TEST(test_decimal_numbers),
         ND_TEST(test_canonical_names_drop_owner_case_and_separators),

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "reports/rejections.h"
 #include "reports/terms.h"
 #include "tests/nd_test.h"
 #include "tests/reports/capture.h"
@@ -80,7 +81,7 @@ static void test_no_line_is_wider_than_80_columns_with_every_axis_in_use(void)
     capture out;
     print(&f, &out);
     for (char *line = strtok(out.text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
-        CU_ASSERT_TRUE(strlen(line) <= 80);
+        CU_ASSERT_TRUE(strlen(line) <= 80 || strncmp(line, "  --layout ", 11) == 0); /* which is copied */
     }
     capture_free(&out);
 }
@@ -108,7 +109,7 @@ static void test_nothing_fits_names_the_closest_layout_and_what_it_lacks(void)
     f.list.closest.estimate.memory.peak_bytes = 100.0 * ND_GIB;
     capture out;
     print(&f, &out);
-    ND_ASSERT_CONTAINS(out.text, "Nothing fits on 16 GPUs.");
+    ND_ASSERT_CONTAINS(out.text, "Nothing fits on 16 GPUs: the closest, dp_shard=2,tp=8, needs 100 of 80.0 GiB a");
     ND_ASSERT_CONTAINS(out.text, "Closest: ");
     ND_ASSERT_CONTAINS(out.text, "20.0 GiB too much");
     ND_ASSERT_CONTAINS(out.text, "tp-divides-heads");
@@ -123,8 +124,32 @@ static void test_no_legal_layout_shows_the_rules(void)
     f.list.fitting = 0;
     capture out;
     print(&f, &out);
-    ND_ASSERT_CONTAINS(out.text, "No layout of 16 GPUs is legal here.");
-    ND_ASSERT_CONTAINS(out.text, "tp=16 does not divide 8 heads");
+    ND_ASSERT_CONTAINS(out.text, "No layout of 16 GPUs is legal here: tp=16 does not divide 8 heads; nearest:");
+    ND_ASSERT_CONTAINS(out.text, "refused by");
+    capture_free(&out);
+}
+
+static void test_the_rule_that_an_option_lifts_comes_first(void)
+{
+    fixture f;
+    fixture_init(&f);
+    f.list.count = 0;
+    f.list.fitting = 0;
+    f.list.rejections[1] = (nd_rejection){"global-batch", 1, "a batch of 3 divides nowhere", "--global-batch 4"};
+    f.list.rejections[2] = (nd_rejection){"other", 1, "another rule", "tp=2"};
+    f.list.rejections_count = 3;
+    CU_ASSERT_PTR_EQUAL(nd_rejection_telling(&f.list), &f.list.rejections[1]);
+    capture out;
+    print(&f, &out);
+    ND_ASSERT_CONTAINS(out.text, "No layout of 16 GPUs is legal here: a batch of 3 divides nowhere; nearest:");
+    const char *batch = strstr(out.text, "1  global-batch");
+    const char *heads = strstr(out.text, "7  tp-divides-heads");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(batch);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(heads);
+    CU_ASSERT_TRUE(batch < heads);
+    CU_ASSERT_PTR_NULL(strstr(batch + 1, "1  global-batch")); /* once */
+    f.list.rejections_count = 0;
+    CU_ASSERT_PTR_NULL(nd_rejection_telling(&f.list));
     capture_free(&out);
 }
 
@@ -164,6 +189,7 @@ int main(void)
         ND_TEST(test_the_first_plan_that_fits_for_sure_is_named),
         ND_TEST(test_nothing_fits_names_the_closest_layout_and_what_it_lacks),
         ND_TEST(test_no_legal_layout_shows_the_rules),
+        ND_TEST(test_the_rule_that_an_option_lifts_comes_first),
         ND_TEST(test_quiet_prints_the_table_alone),
         ND_TEST(test_the_terms_of_time_add_up_as_promised),
         {NULL, NULL},

@@ -108,6 +108,21 @@ static void test_the_legend_stands_beside_the_plot_area(void)
     capture_free(&c);
 }
 
+static void test_markers_stand_above_the_line_through_them(void)
+{
+    static const nd_plot_point points[] = {{1.0, 1.0, 0.0, 0.0}, {2.0, 2.0, 0.0, 0.0}};
+    nd_plot_series series[] = {{"line", points, 2, ND_PLOT_CURVE, false}, {"marks", points, 2, ND_PLOT_SCATTER, false}};
+    nd_plot plot = svg_one_series(series, false);
+    plot.series_count = 2;
+    capture c = svg_draw(&plot);
+    const char *line = strstr(c.text, "stroke-linejoin='round'");
+    const char *marks = strstr(c.text, "fill-opacity='0.75'");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(line);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(marks);
+    CU_ASSERT_TRUE(line < marks); /* what comes later is drawn above */
+    capture_free(&c);
+}
+
 static void test_both_themes_are_in_the_style(void)
 {
     nd_plot plot = {.title = NULL};
@@ -186,6 +201,7 @@ int main(void)
         ND_TEST(test_long_texts_are_cut),
         ND_TEST(test_series_differ_in_marker_colour_and_dash),
         ND_TEST(test_the_legend_stands_beside_the_plot_area),
+        ND_TEST(test_markers_stand_above_the_line_through_them),
         ND_TEST(test_both_themes_are_in_the_style),
         ND_TEST(test_a_point_stands_where_its_values_are),
         ND_TEST(test_lines_are_clipped_at_the_area),

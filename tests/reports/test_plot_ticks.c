@@ -52,11 +52,52 @@ static void test_log_ticks_are_decades_or_their_parts(void)
     check_ticks(ND_PLOT_NUMBER, true, 1e-100, 1e100, "1e-90|1e-60|1e-30|1|1e+30|1e+60|1e+90");
 }
 
+/* The labels of an axis of x with these values to be labelled. */
+static void check_given(nd_plot_unit unit, const double *values, int32_t count, const char *expected)
+{
+    nd_plot_point points[64];
+    for (int32_t i = 0; i < count; i++) {
+        points[i] = (nd_plot_point){.x = values[i], .y = 1.0};
+    }
+    nd_plot_series series = {.points = points, .count = count, .kind = ND_PLOT_SCATTER};
+    nd_plot plot = {.x = {.unit = unit, .log = true, .tick_at = values, .tick_at_count = count},
+                    .series = &series,
+                    .series_count = 1};
+    svg_label labels[64];
+    char text[512] = "";
+    capture c = svg_draw(&plot);
+    int labels_count = svg_labels_of(c.text, "middle", labels, 64);
+    for (int i = 0; i < labels_count; i++) {
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i > 0 ? "|" : "", labels[i].text);
+    }
+    CU_ASSERT_STRING_EQUAL(text, expected);
+    svg_check_picture(c.text);
+    capture_free(&c);
+}
+
+static void test_ticks_stand_at_given_values_where_they_keep_apart(void)
+{
+    static const double doubling[] = {8, 16, 32, 64, 128};
+    static const double long_doubling[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+    static const double uneven[] = {100, 150, 177.5, 1000};
+    static const double rates[] = {100, 112.5, 131.037, 150};
+    double many[40];
+    for (int i = 0; i < 40; i++) {
+        many[i] = 1000.0 * pow(1.1, i);
+    }
+    check_given(ND_PLOT_WHOLE, doubling, 5, "8|16|32|64|128");
+    check_given(ND_PLOT_WHOLE, long_doubling, 16, "1|4|16|64|256|1,024|4,096|16,384");
+    check_given(ND_PLOT_NUMBER, rates, 4, "100|112.5|131.0|150");
+    check_given(ND_PLOT_NUMBER, uneven, 4, "100|200|500|1,000"); /* two of them would touch: round numbers */
+    check_given(ND_PLOT_WHOLE, many, 40, "1,000|2,000|5,000|10,000|20,000");
+}
+
 int main(void)
 {
     const nd_test_case cases[] = {
         ND_TEST(test_linear_ticks_are_round_in_the_unit),
         ND_TEST(test_log_ticks_are_decades_or_their_parts),
+        ND_TEST(test_ticks_stand_at_given_values_where_they_keep_apart),
         {NULL, NULL},
     };
     return nd_test_main("reports.plot_ticks", cases);

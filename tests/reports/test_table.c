@@ -154,8 +154,12 @@ static void test_paragraphs_wrap_with_a_hanging_indent(void)
     capture out;
     capture_begin(&out);
     nd_report_style style = {24, false};
+    nd_report_paragraph(out.stream, &style, 0, 4, "Words of a %s end", "sentence, wrapped,");
+    CU_ASSERT_STRING_EQUAL(capture_end(&out), "Words of a sentence,\n    wrapped, end\n");
+    capture_free(&out);
+    capture_begin(&out); /* what is copied stays whole */
     nd_report_paragraph(out.stream, &style, 0, 4, "Layout %s end", "tp=2,cp=2,dp_shard=4,pp=2");
-    CU_ASSERT_STRING_EQUAL(capture_end(&out), "Layout tp=2,cp=2,\n    dp_shard=4,pp=2 end\n");
+    CU_ASSERT_STRING_EQUAL(capture_end(&out), "Layout\n    tp=2,cp=2,dp_shard=4,pp=2\n    end\n");
     capture_free(&out);
 }
 

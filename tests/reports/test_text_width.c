@@ -46,6 +46,21 @@ static void test_a_line_takes_at_least_one_character(void)
     CU_ASSERT_EQUAL(nd_text_line("", 5), 0);
 }
 
+static void test_what_is_copied_stays_in_one_line(void)
+{
+    CU_ASSERT_EQUAL(nd_text_copyable_line("one two", 5), 3);
+    CU_ASSERT_EQUAL(nd_text_copyable_line("one two", 7), 7);
+    CU_ASSERT_EQUAL(nd_text_copyable_line("one, two, three", 10), 9);
+    CU_ASSERT_EQUAL(nd_text_copyable_line("tp=2,cp=2", 6), 9);                /* wider than the line, and whole */
+    CU_ASSERT_EQUAL(nd_text_copyable_line("tp=2,cp=2 end", 6), 9);            /* and no further */
+    CU_ASSERT_EQUAL(nd_text_copyable_line("use tp=2,cp=2", 8), 3);            /* on the next line */
+    CU_ASSERT_EQUAL(nd_text_copyable_line("give --layout tp=2,cp=2", 14), 4); /* with its option */
+    CU_ASSERT_EQUAL(nd_text_copyable_line("--layout tp=2,cp=2 end", 10), 18);
+    CU_ASSERT_EQUAL(nd_text_copyable_line("of 2,238 GiB", 6), 2);
+    CU_ASSERT_EQUAL(nd_text_copyable_line("unbreakable", 4), 4);
+    CU_ASSERT_EQUAL(nd_text_copyable_line("", 4), 0);
+}
+
 int main(void)
 {
     static const nd_test_case cases[] = {
@@ -54,6 +69,7 @@ int main(void)
         ND_TEST(test_broken_utf8_counts_bytes_and_ends),
         ND_TEST(test_a_prefix_never_splits_a_character),
         ND_TEST(test_lines_break_after_blanks_and_commas),
+        ND_TEST(test_what_is_copied_stays_in_one_line),
         ND_TEST(test_a_line_takes_at_least_one_character),
         {NULL, NULL},
     };
