@@ -160,13 +160,16 @@ static void print_answer(FILE *stream, const nd_report_context *context, const n
                             misses);
     } else {
         char all[768];
-        const nd_sweep_point *first = NULL;
+        const nd_sweep_point *first = view->points; /* replaced: something fits */
         const nd_sweep_point *last = NULL;
         values_text(view, fits, all, sizeof all);
         for (int32_t i = 0; i < view->count; i++) {
-            last = fits(&view->points[i]) ? &view->points[i] : last;
-            first = first == NULL ? last : first;
+            if (fits(&view->points[i])) {
+                first = last == NULL ? &view->points[i] : first;
+                last = &view->points[i];
+            }
         }
+        last = last != NULL ? last : first;
         nd_report_paragraph(stream, &context->style, 0, 2, "The same layout at %s %s: %s%s%s tokens/s%s.", all, counted,
                             nd_format_number(first->point.best.estimate.tokens_per_s).text, first != last ? " to " : "",
                             first != last ? nd_format_number(last->point.best.estimate.tokens_per_s).text : "", misses);
