@@ -151,6 +151,11 @@ const char *nd_cluster_builtin_name(size_t index);
 void nd_cluster_group_members(const nd_cluster_spec *cluster, int64_t ranks, int64_t stride,
                               int64_t members[ND_TIERS_MAX]);
 
+/** What copies between a GPU and host memory reach in one direction: the usable part of the link (NVIDIA/nccl
+ * src/graph/topo.h counts 0.76 of PCIe; assumed for C2C, too). All GPUs of a node at once reach it as well: node specs
+ * have no bandwidth of the host's memory to share (own assumption). */
+double nd_cluster_host_copy_bytes_per_s(const nd_cluster_spec *cluster);
+
 ND_END_DECLS
 
 #endif
