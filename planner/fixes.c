@@ -148,6 +148,11 @@ static int compare_fixes(const void *left, const void *right)
 {
     const nd_fix *a = left;
     const nd_fix *b = right;
+    bool other_a = nd_fix_kind_class(a->kind) == ND_FIX_CLASS_TRAINING;
+    bool other_b = nd_fix_kind_class(b->kind) == ND_FIX_CLASS_TRAINING;
+    if (other_a != other_b) {
+        return other_a ? 1 : -1;
+    }
     if (a->saved_bytes_per_frac != b->saved_bytes_per_frac) {
         return a->saved_bytes_per_frac > b->saved_bytes_per_frac ? -1 : 1;
     }
