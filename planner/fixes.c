@@ -179,7 +179,7 @@ int32_t nd_fixes_find(const nd_cost_context *context, const nd_framework *framew
         nd_verdict verdict = fix.estimate.memory.verdict;
         bool helps = fix.saved_bytes > 0.0 || verdict < o.estimate.memory.verdict ||
                      (fix.host_fits && !o.host_fits && verdict <= o.estimate.memory.verdict);
-        if (!helps || (chosen.only_fitting && (verdict == ND_VERDICT_NO || !fix.host_fits))) {
+        if (!helps || (chosen.only_fitting && !fits(&fix, ND_VERDICT_BORDERLINE))) {
             continue;
         }
         nd_fix_describe(context, &o.state, &moves.moves[i].state, &fix);

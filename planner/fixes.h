@@ -65,7 +65,7 @@ typedef struct nd_fix {
 
 typedef struct nd_fix_options {
     uint32_t kinds;    /* which to try: bit (1u << nd_fix_kind) */
-    bool only_fitting; /* leave out those with which the layout does not fit either (GPU or host) */
+    bool only_fitting; /* leave out those with which the layout is not expected to fit either (GPU or host) */
 } nd_fix_options;
 
 nd_fix_options nd_fix_options_default(void); /* all kinds, fitting or not */
