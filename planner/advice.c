@@ -9,8 +9,8 @@ static const uint32_t advised_kinds = 1u << ND_FIX_OPTIMIZER | 1u << ND_FIX_OFFL
                                       1u << ND_FIX_SEQ_LEN | 1u << ND_FIX_LORA | 1u << ND_FIX_QLORA;
 /* Twice the nodes, and so on. */
 enum { NODES_FACTOR_MAX = 16 };
-/* Searches of pairs end here: some seconds. */
-static const int64_t searched_max = 20000000;
+/* Searches end here: some seconds where nothing fits. */
+static const int64_t searched_max = 6000000;
 
 typedef struct adviser {
     nd_fix_origin origin;
@@ -90,18 +90,24 @@ static bool has_kind(const nd_advice *out, nd_fix_kind kind, nd_fix_kind second)
     return false;
 }
 
-static nd_status try_move(adviser *a, const nd_fix_move *move, nd_fix_kind second, nd_error *err)
+/* Once as it is, once with a search. */
+typedef enum effort { KEEP, SEARCH } effort;
+
+static nd_status try_move(adviser *a, const nd_fix_move *move, nd_fix_kind second, effort how, bool *found,
+                          nd_error *err)
 {
     nd_fix fix = {.kind = move->kind, .second = second};
     nd_fix_state state = move->state;
-    bool found = keep_layout(a, &state, &fix);
+    *found = false;
     if (a->out->count == ND_ADVICE_MAX) {
         return ND_OK;
     }
-    if (!found) {
-        ND_TRY(search_layout(a, &state, &fix, &found, err));
+    if (how == KEEP) {
+        *found = keep_layout(a, &state, &fix);
+    } else if (a->searched < searched_max) {
+        ND_TRY(search_layout(a, &state, &fix, found, err));
     }
-    if (found) {
+    if (*found) {
         nd_fix_describe(a->origin.context, &a->origin.state, &state, &fix);
         a->out->fixes[a->out->count++] = fix;
     }
@@ -110,10 +116,13 @@ static nd_status try_move(adviser *a, const nd_fix_move *move, nd_fix_kind secon
 
 static nd_status try_singles(adviser *a, const nd_fix_moves *moves, nd_error *err)
 {
-    for (int32_t i = 0; i < moves->count; i++) {
-        bool enough = moves->moves[i].kind == ND_FIX_NODES && has_kind(a->out, ND_FIX_NODES, ND_FIX_COUNT);
-        if (!enough) {
-            ND_TRY(try_move(a, &moves->moves[i], ND_FIX_COUNT, err));
+    bool done[ND_FIX_MOVES_MAX] = {false};
+    for (int step = KEEP; step <= SEARCH; step++) {
+        for (int32_t i = 0; i < moves->count; i++) {
+            bool enough = moves->moves[i].kind == ND_FIX_NODES && has_kind(a->out, ND_FIX_NODES, ND_FIX_COUNT);
+            if (!done[i] && !enough) {
+                ND_TRY(try_move(a, &moves->moves[i], ND_FIX_COUNT, (effort)step, &done[i], err));
+            }
         }
     }
     return ND_OK;
@@ -130,17 +139,19 @@ static nd_status try_pairs(adviser *a, const nd_fix_moves *moves, nd_error *err)
             later &= ~(1u << ND_FIX_QLORA); /* which is one change */
         }
         list_moves(a, &move->state, later, &second);
-        for (int32_t k = 0; k < second.count && a->searched < searched_max; k++) {
+        for (int32_t k = 0; k < second.count; k++) {
             nd_fix_kind kind = second.moves[k].kind;
-            if (!has_kind(a->out, move->kind, kind)) {
-                ND_TRY(try_move(a, &(nd_fix_move){move->kind, second.moves[k].state}, kind, err));
+            const nd_fix_move both = {move->kind, second.moves[k].state};
+            bool found = has_kind(a->out, move->kind, kind);
+            for (int step = KEEP; step <= SEARCH && !found; step++) {
+                ND_TRY(try_move(a, &both, kind, (effort)step, &found, err));
             }
         }
     }
     return ND_OK;
 }
 
-static nd_fix_class effort(const nd_fix *fix)
+static nd_fix_class class_of(const nd_fix *fix)
 {
     nd_fix_class first = nd_fix_kind_class(fix->kind);
     nd_fix_class second = fix->second == ND_FIX_COUNT ? first : nd_fix_kind_class(fix->second);
@@ -149,7 +160,7 @@ static nd_fix_class effort(const nd_fix *fix)
 
 static int by_effort(const void *left, const void *right)
 {
-    int order = (int)effort(left) - (int)effort(right);
+    int order = (int)class_of(left) - (int)class_of(right);
     return order != 0 ? order : nd_fix_compare(left, right);
 }
 
