@@ -9,14 +9,14 @@ static const uint32_t advised_kinds = 1u << ND_FIX_OPTIMIZER | 1u << ND_FIX_OFFL
                                       1u << ND_FIX_SEQ_LEN | 1u << ND_FIX_LORA | 1u << ND_FIX_QLORA;
 /* Twice the nodes, and so on. */
 enum { NODES_FACTOR_MAX = 16 };
-/* Searches end here: some seconds where nothing fits. */
-static const int64_t searched_max = 6000000;
+/* Searches that find nothing look at nearly all layouts: together at so many, a few seconds. Others end early. */
+static const int64_t searched_max = 2000000;
 
 typedef struct adviser {
     nd_fix_origin origin;
     nd_search_options search;
     nd_advice *out;
-    int64_t searched;
+    int64_t searched; /* without success */
 } adviser;
 
 static bool pinned(const adviser *a, nd_layout_key key)
@@ -29,14 +29,19 @@ static void list_moves(const adviser *a, const nd_fix_state *from, uint32_t kind
 {
     const nd_fix_origin *o = &a->origin;
     uint32_t offload = pinned(a, ND_LAYOUT_KEY_OFFLOAD) ? 1u << ND_FIX_OFFLOAD : 0;
-    nd_fix_moves_of(o->context, o->framework, from, kinds & ~offload, out);
+    nd_fix_moves others;
     /* part of a node is not made larger by more such parts */
     bool nodes = (kinds >> ND_FIX_NODES & 1u) != 0 && from->nodes == o->state.nodes &&
                  (o->context->cluster->nodes > 1 || o->context->cluster->gpus_per_node > 1);
+    out->count = 0;
     for (int64_t factor = 2; nodes && factor <= NODES_FACTOR_MAX && out->count < ND_FIX_MOVES_MAX; factor *= 2) {
         nd_fix_move move = {ND_FIX_NODES, *from};
         move.state.nodes *= factor;
         out->moves[out->count++] = move;
+    }
+    nd_fix_moves_of(o->context, o->framework, from, kinds & ~offload & ~(1u << ND_FIX_NODES), &others);
+    for (int32_t i = 0; i < others.count && out->count < ND_FIX_MOVES_MAX; i++) {
+        out->moves[out->count++] = others.moves[i];
     }
 }
 
@@ -63,7 +68,7 @@ static nd_status search_layout(adviser *a, nd_fix_state *state, nd_fix *fix, boo
     if (status != ND_OK) { /* pins that this change contradicts */
         return status == ND_EINVAL ? ND_OK : nd_fail(err, status, "%s", inner.message);
     }
-    a->searched += list.searched;
+    a->searched += list.fitting == 0 ? list.searched : 0;
     for (int32_t i = 0; i < list.count; i++) {
         nd_fix other = *fix;
         state->layout = list.plans[i].layout;
@@ -119,7 +124,8 @@ static nd_status try_singles(adviser *a, const nd_fix_moves *moves, nd_error *er
     bool done[ND_FIX_MOVES_MAX] = {false};
     for (int step = KEEP; step <= SEARCH; step++) {
         for (int32_t i = 0; i < moves->count; i++) {
-            bool enough = moves->moves[i].kind == ND_FIX_NODES && has_kind(a->out, ND_FIX_NODES, ND_FIX_COUNT);
+            /* a mildest one of a kind is enough to search for */
+            bool enough = step == SEARCH && has_kind(a->out, moves->moves[i].kind, ND_FIX_COUNT);
             if (!done[i] && !enough) {
                 ND_TRY(try_move(a, &moves->moves[i], ND_FIX_COUNT, (effort)step, &done[i], err));
             }
@@ -134,7 +140,8 @@ static nd_status try_pairs(adviser *a, const nd_fix_moves *moves, nd_error *err)
     nd_fix_moves second;
     for (int32_t i = 0; i < moves->count; i++) {
         const nd_fix_move *move = &moves->moves[i];
-        uint32_t later = (advised_kinds | 1u << ND_FIX_NODES) & ~((2u << move->kind) - 1u);
+        uint32_t later = advised_kinds & ~((2u << move->kind) - 1u);
+        later = move->kind == ND_FIX_NODES ? advised_kinds : later;
         if (move->kind == ND_FIX_LORA) {
             later &= ~(1u << ND_FIX_QLORA); /* which is one change */
         }

@@ -22,7 +22,7 @@ typedef struct nd_advice {
  *
  * With each change the closest layout stays as it is where it fits then, else it is the fastest that a search finds,
  * one that surely fits before a borderline one. A change counts when the peak is expected to fit and the host suffices.
- * Searches end when they have seen 6 million layouts.
+ * Searches end when those without success have seen 2 million layouts.
  *
  * \param[in]  framework may be NULL
  * \param[in]  options   of the search that found nothing: its pins hold; NULL: none
