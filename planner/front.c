@@ -142,6 +142,18 @@ void nd_front_finish(nd_front *front)
     front->count = kept;
 }
 
+nd_status nd_front_list(nd_front *front, nd_plan_list *list, nd_error *err)
+{
+    nd_front_finish(front);
+    nd_plan *plans = front->failed ? NULL : realloc(list->plans, (size_t)(front->count + 1) * sizeof *plans);
+    if (plans == NULL) {
+        return nd_fail(err, ND_ENOMEM, "out of memory for a front of %d plans", (int)front->count);
+    }
+    list->plans = plans;
+    list->count = front->count;
+    return ND_OK;
+}
+
 void nd_front_free(nd_front *front)
 {
     free(front->corners);

@@ -43,6 +43,9 @@ void nd_front_clear(nd_front *front);
  * memory the first in the order of nd_ranked_compare(). */
 void nd_front_finish(nd_front *front);
 
+/** nd_front_finish(), and room in `list` for what it leaves: as many plans as it comes out. \return ND_ENOMEM */
+nd_status nd_front_list(nd_front *front, nd_plan_list *list, nd_error *err) ND_NODISCARD;
+
 void nd_front_free(nd_front *front);
 
 ND_END_DECLS

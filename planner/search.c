@@ -247,19 +247,18 @@ static void refine(search *s)
     nd_ranking_sort(&known->all);
 }
 
-/* The list of a front: as long as it comes out. */
-static nd_status choose_front(search *s, nd_plan_list *list, nd_error *err)
+/* A list of one may need luck: the best plan that does not. */
+static void fill_sure(const nd_board *known, const nd_cost_context *context, nd_plan_list *list)
 {
-    nd_front *front = s->known.front;
-    nd_front_finish(front);
-    nd_plan *plans = realloc(list->plans, (size_t)(front->count > 0 ? front->count : 1) * sizeof *plans);
-    if (plans == NULL || front->failed) {
-        list->plans = plans != NULL ? plans : list->plans;
-        return nd_fail(err, ND_ENOMEM, "out of memory for a front of %" PRId32 " plans", front->count);
+    bool listed = false;
+    for (int32_t i = 0; i < list->count; i++) {
+        listed = listed || list->plans[i].estimate.memory.verdict == ND_VERDICT_FITS;
     }
-    list->plans = plans;
-    list->count = front->count;
-    return ND_OK;
+    list->has_sure = known->has_safe && !listed;
+    if (list->has_sure) {
+        list->sure.layout = known->safe.layout;
+        nd_estimate_layout(context, &known->safe.layout, &list->sure.estimate);
+    }
 }
 
 /* Estimates are computed again for the few plans that are returned: the search keeps only what it ranks by. */
@@ -268,7 +267,7 @@ static nd_status fill_list(search *s, nd_ranked *chosen, nd_plan_list *list, nd_
     const nd_board *known = &s->known;
     const nd_cost_context *context = s->scene.context;
     if (known->front != NULL) {
-        ND_TRY(choose_front(s, list, err));
+        ND_TRY(nd_front_list(known->front, list, err));
         chosen = known->front->entries;
     } else {
         list->count = nd_ranking_choose(&known->meshes, &known->all, known->has_safe ? &known->safe : NULL,
@@ -278,6 +277,7 @@ static nd_status fill_list(search *s, nd_ranked *chosen, nd_plan_list *list, nd_
         list->plans[i].layout = chosen[i].layout;
         nd_estimate_layout(context, &chosen[i].layout, &list->plans[i].estimate);
     }
+    fill_sure(known, context, list);
     list->searched = s->searched;
     list->evaluated = known->evaluated;
     list->fitting = known->fitting;

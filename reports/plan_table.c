@@ -364,6 +364,14 @@ static void print_borderline(FILE *stream, const nd_report_context *context, con
     }
     nd_report_paragraph(stream, &context->style, 0, 2,
                         "~ borderline: whether it fits is within the model's uncertainty.%s", sure);
+    if (first_sure == 0 && list->has_sure) { /* a list of one */
+        char text[512];
+        const nd_estimate *estimate = &list->sure.estimate;
+        (void)nd_layout_format(&list->sure.layout, text, sizeof text);
+        nd_report_paragraph(stream, &context->style, 0, 2, "The best that fits for sure: %s (%s GiB, step %s).", text,
+                            nd_format_gib(estimate->memory.peak_bytes).text,
+                            nd_format_seconds(estimate->time.step_s).text);
+    }
 }
 
 static void print_notes(FILE *stream, const nd_report_context *context, const nd_plan_list *list)
