@@ -1,5 +1,6 @@
 #include "topologies/cluster_spec.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -59,6 +60,7 @@ static void usual_nodes(int64_t gpus, int64_t usual, const char *type, char out[
     while (size > 1 && gpus % size != 0) {
         size--;
     }
+    assert(size >= 1); /* both counts are */
     if (gpus > size) {
         (void)snprintf(out, ND_CLUSTER_NAME_MAX, "%lldx%lldx%s", (long long)(gpus / size), (long long)size, type);
     } else {

@@ -64,7 +64,10 @@ static void qlora_that_needs_recompute_is_named(void)
     fixture_init(&fixture, "llama-3.1-70b", "1x1xh100", "torch-fsdp2", 8192, 16);
     nd_layout closest = find_advice("");
     const nd_fix *fix = advised(ND_FIX_QLORA);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(fix);
+    CU_ASSERT_PTR_NOT_NULL(fix);
+    if (fix == NULL) {
+        return;
+    }
     CU_ASSERT_EQUAL(closest.recompute, ND_RECOMPUTE_NONE);
     CU_ASSERT_EQUAL(fix->layout.recompute, ND_RECOMPUTE_FULL);
     ND_ASSERT_CONTAINS(fix->layout_keys, "recompute=full");
