@@ -51,6 +51,7 @@ static nd_status print_plans(const nd_options *options, const suggestion *s, nd_
     context.run = s->has_run ? &s->run : NULL;
     context.scale = s->input.over_sizes ? &s->scale : NULL;
     context.scale_goal = s->input.goal;
+    context.search = &s->input.search;
     context.batch_assumed = !s->inputs.global_batch_given;
     switch (format) {
     case ND_REPORT_JSON:

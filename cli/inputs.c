@@ -46,7 +46,16 @@ static nd_status load_cluster(const nd_options *options, nd_inputs *inputs, nd_e
                        "--cluster is missing: NODESxGPUSxTYPE like 2x8xh100, a name of `ndplan list "
                        "clusters`, or a topology file");
     }
-    return nd_cluster_load(name, &inputs->cluster, err);
+    ND_TRY(nd_cluster_load(name, &inputs->cluster, err));
+    const nd_cluster_spec *cluster = &inputs->cluster;
+    char usual[ND_CLUSTER_NAME_MAX];
+    if (nd_cluster_in_usual_nodes(cluster, usual)) {
+        nd_inputs_assume(inputs, "--cluster", name,
+                         "taken as %s of %" PRId64 " GPUs; those of %s have %" PRId64 ": did you mean %s?",
+                         cluster->nodes == 1 ? "one node" : "nodes", cluster->gpus_per_node, cluster->gpu.name,
+                         cluster->usual_gpus_per_node, usual);
+    }
+    return ND_OK;
 }
 
 static bool stack_divides_everything(const nd_stack *stack)

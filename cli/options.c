@@ -39,7 +39,7 @@ static const option_row option_table[ND_OPTION_COUNT] = {
     [ND_OPTION_MAX] = {"--max", 0, "tp=8", "only layouts up to these degrees"},
     [ND_OPTION_ALL] = {"--all", 0, NULL, "rank layouts that do not fit, too"},
     [ND_OPTION_THREADS] = {"--threads", 0, "N", "search on so many threads (all processors)"},
-    [ND_OPTION_PARETO] = {"--pareto", 0, NULL, "what step time, memory and GPUs trade for one another"},
+    [ND_OPTION_PARETO] = {"--pareto", 0, NULL, "all that nothing beats in time, memory and GPUs"},
     [ND_OPTION_TOKENS] = {"--tokens", 0, "N", "of the whole run, like 15T: days, dollars, energy"},
     [ND_OPTION_PRICE] = {"--price", 0, "USD", "of one GPU hour, instead of the cluster's"},
     [ND_OPTION_MTBF_HOURS] = {"--mtbf-hours", 0, "H", "mean hours between failures of one GPU; inf: none"},

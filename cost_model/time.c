@@ -14,11 +14,6 @@ static const int32_t optimizer_kernels = 20;
 static const double cpu_adam_bytes_per_param = 28.0;
 static const double host_memory_bytes_per_s = 200e9;
 
-static double host_link_bytes_per_s(const nd_cluster_spec *cluster)
-{
-    return cluster->host_bytes_per_s > 0.0 ? cluster->host_bytes_per_s : cluster->gpu.pcie_bytes_per_s;
-}
-
 /* Adam over this rank's shard: HBM traffic, kernels, and the norm; or transfers and CPU Adam when offloaded. */
 static void optimizer_time(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                            const nd_pipeline *p, nd_time_breakdown *out)
@@ -43,7 +38,7 @@ static void optimizer_time(const nd_cost_context *context, const nd_layout *layo
     double norm_s = params * norm_bytes_per_param / hbm;
     if (layout->offload == ND_OFFLOAD_OPTIMIZER || layout->offload == ND_OFFLOAD_PARAMS) {
         double ranks = (double)cluster->gpus_per_node;
-        double link = host_link_bytes_per_s(cluster);
+        double link = nd_cluster_host_copy_bytes_per_s(cluster);
         double transfer = params * (context->stack->grad_bytes + 2.0) / link;
         out->offload_s = transfer + params * cpu_adam_bytes_per_param * ranks / host_memory_bytes_per_s;
         out->optimizer_s = norm_s;
@@ -54,23 +49,38 @@ static void optimizer_time(const nd_cost_context *context, const nd_layout *layo
                        (double)optimizer_kernels * context->calibration->kernel_s + norm_s;
 }
 
-/* Weights of offloaded layers come over PCIe for both passes of every micro-batch; checkpoints go and come once. What
- * compute cannot cover stays visible. */
+/* What the layers of a stage keep for one backward pass, all of it. */
+static double moved_activation_bytes(const nd_cost_context *context, const nd_layout *layout,
+                                     const nd_block_prices *prices, const nd_pipeline *p)
+{
+    double recomputed = layout->recompute == ND_RECOMPUTE_EVERY ? nd_recomputed_frac(layout) : 1.0;
+    double bytes = 0.0;
+    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
+        double whole = (1.0 - recomputed) * prices->saved_bytes_none[kind];
+        bytes += (double)p->counts[kind] * (recomputed * prices->saved_bytes[kind] + whole);
+    }
+    return bytes;
+}
+
+/* Weights of offloaded layers come from the host for both passes of every micro-batch. Activations go there in the
+ * forward pass and come back in the backward pass. What the compute of that pass cannot cover stays visible. */
 double nd_offload_exposed_s(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                             const nd_pipeline *p)
 {
     const nd_cluster_spec *cluster = context->cluster;
-    double link = host_link_bytes_per_s(cluster);
+    double link = nd_cluster_host_copy_bytes_per_s(cluster);
     double micro_batches = (double)layout->grad_accum;
     double bytes = 0.0;
+    if (layout->offload == ND_OFFLOAD_ACTIVATIONS) {
+        double copy_s = moved_activation_bytes(context, layout, prices, p) / link;
+        return micro_batches * (fmax(0.0, copy_s - p->busiest.forward_s) + fmax(0.0, copy_s - p->busiest.backward_s));
+    }
     for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
         double layers = (double)p->counts[kind];
         if (layout->offload == ND_OFFLOAD_PARAMS) {
             double params = prices->params_dense[kind] / (double)nd_layout_shard_ranks(layout) +
                             prices->params_expert[kind] / (double)nd_mesh_group(layout, ND_GROUP_EXPERT_SHARD).ranks;
             bytes += 2.0 * layers * params * context->stack->weight_bytes;
-        } else if (layout->offload == ND_OFFLOAD_ACTIVATIONS) {
-            bytes += 2.0 * layers * prices->saved_bytes[kind];
         }
     }
     return micro_batches * fmax(0.0, bytes / link - nd_stage_work_s(&p->busiest));

@@ -108,6 +108,13 @@ static bool offload(const nd_model_spec *model, const nd_layout *layout, const n
 {
     (void)model;
     (void)train;
+    if (layout->offload == ND_OFFLOAD_ACTIVATIONS) {
+        nd_refuse(rule, refusal, "accelerate.offload-activations",
+                  "%s has no option that moves activations to the host: cpu_offload of its FSDP plugin is for weights, "
+                  "gradients and optimizer",
+                  name);
+        return nd_refuse_nearest(refusal, "offload=none,recompute=full");
+    }
     return nd_fsdp2_offload(name, "accelerate.offload", layout, rule, refusal);
 }
 

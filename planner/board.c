@@ -22,8 +22,18 @@ void nd_board_init(nd_board *board, nd_objective objective, int32_t top, nd_rank
     board->least_peak_bytes = HUGE_VAL;
 }
 
+/* What will rather not fit is on no front; while nothing is, it may be what comes nearest. */
+static bool front_is_closed(const nd_board *board, const nd_bound *bound)
+{
+    bool too_large = bound->peak_bytes > bound->capacity_bytes && board->front->count > 0;
+    return too_large || nd_front_beats(board->front, bound->step_s, bound->peak_bytes);
+}
+
 bool nd_board_is_closed(const nd_board *board, const nd_bound *bound)
 {
+    if (board->front != NULL) {
+        return front_is_closed(board, bound);
+    }
     nd_ranked best = {nd_layout_single(), bound->step_s, bound->peak_bytes, bound->capacity_bytes, ND_VERDICT_FITS};
     if (!nd_ranking_is_closed(&board->meshes, &best) || !nd_ranking_is_closed(&board->all, &best)) {
         return false;
@@ -40,12 +50,20 @@ static bool is_safest(const nd_board *board, const nd_ranked *candidate)
 
 bool nd_board_would_take(const nd_board *board, const nd_ranked *candidate)
 {
+    if (board->front != NULL) {
+        return candidate->peak_bytes <= candidate->capacity_bytes &&
+               !nd_front_beats(board->front, candidate->step_s, candidate->peak_bytes);
+    }
     return nd_ranking_would_take(&board->meshes, candidate) || nd_ranking_would_take(&board->all, candidate) ||
            is_safest(board, candidate);
 }
 
 void nd_board_add(nd_board *board, const nd_ranked *candidate)
 {
+    if (board->front != NULL) {
+        nd_front_add(board->front, candidate);
+        return;
+    }
     nd_ranking_add(&board->meshes, candidate);
     nd_ranking_add(&board->all, candidate);
     if (is_safest(board, candidate)) {
@@ -91,6 +109,9 @@ void nd_board_merge(nd_board *board, const nd_board *other)
     if (other->has_safe && is_safest(board, &other->safe)) {
         board->safe = other->safe;
         board->has_safe = true;
+    }
+    if (board->front != NULL && other->front != NULL) {
+        nd_front_merge(board->front, other->front);
     }
     for (int axes = 0; axes <= ND_AXES_MAX; axes++) {
         if (other->has_least[axes]) {

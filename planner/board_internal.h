@@ -6,6 +6,7 @@
 #ifndef ND_PLANNER_BOARD_INTERNAL_H
 #define ND_PLANNER_BOARD_INTERNAL_H
 
+#include "planner/front_internal.h"
 #include "planner/ranking_internal.h"
 #include "planner/rejections_internal.h"
 
@@ -17,6 +18,7 @@ typedef struct nd_board {
     nd_ranking meshes, all;
     nd_ranked safe; /* the best layout that surely fits */
     bool has_safe;
+    nd_front *front; /* borrowed; NULL: the lists are wanted, else this instead of them */
     /* for the case that nothing fits: the legal layout of least peak memory among those with so many axes in use */
     nd_ranked least[ND_AXES_MAX + 1];
     bool has_least[ND_AXES_MAX + 1];

@@ -38,24 +38,6 @@ nd_fix_options nd_fix_options_default(void)
     return (nd_fix_options){.kinds = (1u << ND_FIX_COUNT) - 1u};
 }
 
-/* A context for a changed training, cluster or stack; borrows itself, so it is not copied. */
-typedef struct changed {
-    nd_cluster_spec cluster;
-    nd_train_spec train;
-    nd_stack stack;
-    nd_cost_context context;
-} changed;
-
-/* The layout before, and what it needs. */
-typedef struct origin {
-    const nd_cost_context *context;
-    const nd_framework *framework;
-    nd_fix_state state;
-    nd_estimate estimate;
-    bool host_fits;
-    changed scratch;
-} origin;
-
 static bool same_training(const nd_train_spec *a, const nd_train_spec *b)
 {
     return a->seq_len_tokens == b->seq_len_tokens && a->global_batch_seqs == b->global_batch_seqs &&
@@ -63,11 +45,10 @@ static bool same_training(const nd_train_spec *a, const nd_train_spec *b)
            a->lora_rank == b->lora_rank && a->base_bits == b->base_bits;
 }
 
-/* The context in which `state` is judged: the origin's own when only the layout differs. NULL: there is none. */
-static const nd_cost_context *context_of(origin *o, const nd_fix_state *state)
+const nd_cost_context *nd_fix_context(nd_fix_origin *o, const nd_fix_state *state)
 {
     const nd_cost_context *base = o->context;
-    changed *c = &o->scratch;
+    nd_fix_changed *c = &o->scratch;
     nd_error err;
     bool same_stack = state->loss_chunks == o->state.loss_chunks;
     if (same_stack && state->nodes == o->state.nodes && same_training(&state->train, &o->state.train)) {
@@ -93,7 +74,8 @@ static bool host_fits(const nd_cost_context *context, const nd_estimate *estimat
     return host <= 0.0 || estimate->memory.host_bytes <= host;
 }
 
-static void start(origin *o, const nd_cost_context *context, const nd_framework *framework, const nd_layout *layout)
+void nd_fix_start(nd_fix_origin *o, const nd_cost_context *context, const nd_framework *framework,
+                  const nd_layout *layout)
 {
     o->context = context;
     o->framework = framework;
@@ -102,18 +84,16 @@ static void start(origin *o, const nd_cost_context *context, const nd_framework 
     o->host_fits = host_fits(context, &o->estimate);
 }
 
-/* Whether it fits, or will rather fit than not. */
-static bool fits(const nd_fix *fix, nd_verdict worst)
+bool nd_fix_suffices(const nd_fix *fix, nd_verdict worst)
 {
     const nd_memory_breakdown *memory = &fix->estimate.memory;
     return fix->host_fits && memory->verdict <= worst &&
            (memory->verdict == ND_VERDICT_FITS || memory->peak_bytes <= memory->capacity_bytes);
 }
 
-/* Estimate `state`. \return false when it is not legal */
-static bool judge(origin *o, const nd_fix_state *state, nd_fix *out)
+bool nd_fix_judge(nd_fix_origin *o, const nd_fix_state *state, nd_fix *out)
 {
-    const nd_cost_context *context = context_of(o, state);
+    const nd_cost_context *context = nd_fix_context(o, state);
     if (context == NULL || !nd_layout_allowed(context, o->framework, &state->layout, NULL, NULL)) {
         return false;
     }
@@ -144,10 +124,15 @@ static bool merge_nodes(const nd_fix *fix, nd_fix *out, int32_t count)
     return false;
 }
 
-static int compare_fixes(const void *left, const void *right)
+int nd_fix_compare(const void *left, const void *right)
 {
     const nd_fix *a = left;
     const nd_fix *b = right;
+    bool other_a = nd_fix_kind_class(a->kind) == ND_FIX_CLASS_TRAINING;
+    bool other_b = nd_fix_kind_class(b->kind) == ND_FIX_CLASS_TRAINING;
+    if (other_a != other_b) {
+        return other_a ? 1 : -1;
+    }
     if (a->saved_bytes_per_frac != b->saved_bytes_per_frac) {
         return a->saved_bytes_per_frac > b->saved_bytes_per_frac ? -1 : 1;
     }
@@ -161,20 +146,20 @@ int32_t nd_fixes_find(const nd_cost_context *context, const nd_framework *framew
                       const nd_fix_options *options, nd_fix out[ND_FIXES_MAX])
 {
     nd_fix_options chosen = options != NULL ? *options : nd_fix_options_default();
-    origin o;
+    nd_fix_origin o;
     nd_fix_moves moves = {0};
     int32_t count = 0;
-    start(&o, context, framework, layout);
+    nd_fix_start(&o, context, framework, layout);
     nd_fix_moves_of(context, framework, &o.state, chosen.kinds, &moves);
     for (int32_t i = 0; i < moves.count && count < ND_FIXES_MAX; i++) {
         nd_fix fix = {.kind = moves.moves[i].kind, .second = ND_FIX_COUNT};
-        if (!judge(&o, &moves.moves[i].state, &fix)) {
+        if (!nd_fix_judge(&o, &moves.moves[i].state, &fix)) {
             continue;
         }
         nd_verdict verdict = fix.estimate.memory.verdict;
         bool helps = fix.saved_bytes > 0.0 || verdict < o.estimate.memory.verdict ||
                      (fix.host_fits && !o.host_fits && verdict <= o.estimate.memory.verdict);
-        if (!helps || (chosen.only_fitting && (verdict == ND_VERDICT_NO || !fix.host_fits))) {
+        if (!helps || (chosen.only_fitting && !nd_fix_suffices(&fix, ND_VERDICT_BORDERLINE))) {
             continue;
         }
         nd_fix_describe(context, &o.state, &moves.moves[i].state, &fix);
@@ -182,7 +167,7 @@ int32_t nd_fixes_find(const nd_cost_context *context, const nd_framework *framew
             out[count++] = fix;
         }
     }
-    qsort(out, (size_t)count, sizeof out[0], compare_fixes);
+    qsort(out, (size_t)count, sizeof out[0], nd_fix_compare);
     return count;
 }
 
@@ -193,10 +178,10 @@ typedef struct choice {
     bool found;
 } choice;
 
-static void consider(origin *o, choice *c, nd_fix_kind kind, nd_fix_kind second, const nd_fix_state *state)
+static void consider(nd_fix_origin *o, choice *c, nd_fix_kind kind, nd_fix_kind second, const nd_fix_state *state)
 {
     nd_fix fix = {.kind = kind, .second = second};
-    if (!judge(o, state, &fix) || !fits(&fix, c->worst)) {
+    if (!nd_fix_judge(o, state, &fix) || !nd_fix_suffices(&fix, c->worst)) {
         return;
     }
     if (!c->found || fix.slower_frac < c->best.slower_frac) {
@@ -206,7 +191,7 @@ static void consider(origin *o, choice *c, nd_fix_kind kind, nd_fix_kind second,
     }
 }
 
-static void consider_tier(origin *o, choice *c, const tier *t)
+static void consider_tier(nd_fix_origin *o, choice *c, const tier *t)
 {
     nd_fix_moves first = {0};
     nd_fix_moves second = {0};
@@ -242,9 +227,9 @@ bool nd_fixes_smallest_that_fits(const nd_cost_context *context, const nd_framew
     uint32_t nodes = kinds_of(ND_FIX_CLASS_HARDWARE, ND_FIX_CLASS_HARDWARE);
     uint32_t training = kinds_of(ND_FIX_CLASS_TRAINING, ND_FIX_CLASS_TRAINING);
     const tier tiers[] = {{same, 0}, {same, same}, {nodes, 0}, {training, 0}, {nodes, same}, {training, same | nodes}};
-    origin o;
+    nd_fix_origin o;
     choice c = {.worst = worst};
-    start(&o, context, framework, layout);
+    nd_fix_start(&o, context, framework, layout);
     for (size_t i = 0; !c.found && i < sizeof tiers / sizeof tiers[0]; i++) {
         consider_tier(&o, &c, &tiers[i]);
     }

@@ -65,7 +65,7 @@ typedef struct nd_fix {
 
 typedef struct nd_fix_options {
     uint32_t kinds;    /* which to try: bit (1u << nd_fix_kind) */
-    bool only_fitting; /* leave out those with which the layout does not fit either (GPU or host) */
+    bool only_fitting; /* leave out those with which the layout is not expected to fit either (GPU or host) */
 } nd_fix_options;
 
 nd_fix_options nd_fix_options_default(void); /* all kinds, fitting or not */
@@ -83,8 +83,9 @@ void nd_fix_change(const nd_fix *fix, char *out, size_t out_bytes);
  * \param[in]  framework may be NULL
  * \param[in]  layout    passed nd_layout_allowed()
  * \param[in]  options   NULL: nd_fix_options_default()
- * \param[out] out       at most ND_FIXES_MAX; most bytes saved per fraction of time lost first, of those that cost no
- *                       time the most bytes first
+ * \param[out] out       at most ND_FIXES_MAX; those that keep the training first, then those that train something else;
+ *                       in each the most bytes saved per fraction of time lost first, of those that cost no time the
+ *                       most bytes first
  * \return how many
  */
 int32_t nd_fixes_find(const nd_cost_context *context, const nd_framework *framework, const nd_layout *layout,

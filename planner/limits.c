@@ -36,7 +36,7 @@ nd_status nd_limit_look(nd_limit_hunt *hunt, int64_t value, nd_limit_seen *out, 
     const nd_point *point = &hunt->point;
     nd_limit_seen seen = {.value = value, .legal = point->fits || point->has_closest};
     seen.reached[ND_LEVEL_SURE] = point->fits_surely;
-    seen.reached[ND_LEVEL_POSSIBLE] = point->fits;
+    seen.reached[ND_LEVEL_POSSIBLE] = point->fits_likely;
     seen.least_bytes = point->has_closest ? point->closest.estimate.memory.peak_bytes : 0.0;
     if (hunt->count < ND_LIMIT_SEEN_MAX) {
         hunt->seen[hunt->count++] = seen;

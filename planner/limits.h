@@ -1,7 +1,8 @@
 /** The largest micro-batch, the longest sequence, the fewest GPUs that fit, each with the layout that reaches it.
  *
- * "Surely" means that the whole 80 % interval of the memory fits; a value that is only possible (borderline) is given
- * beside it where it goes further.
+ * "Surely" means that the whole 80 % interval of the memory fits; a value that is only possible (borderline: the
+ * expected peak fits, the whole interval does not) is given beside it where it goes further. A value at which even the
+ * expected peak is above the memory is beyond the limit.
  */
 #ifndef ND_PLANNER_LIMITS_H
 #define ND_PLANNER_LIMITS_H

@@ -34,6 +34,8 @@ typedef struct nd_plan_list {
                       * since a bound says that it cannot be among the best */
     nd_plan closest; /* when nothing fits: the legal layout that needs least memory */
     bool has_closest;
+    nd_plan sure; /* the best plan that surely fits, when none of `plans` does */
+    bool has_sure;
     bool interrupted; /* stopped by `progress`: the plans are the best of what was looked at until then */
     double elapsed_s;
 } nd_plan_list;

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "planner/ranking_internal.h"
+
 /* The first plan and, when that is borderline, the best that surely fits: a list of two holds both. */
 enum { TOP = 2 };
 
@@ -12,11 +14,29 @@ nd_status nd_point_context(const nd_task *task, const nd_point *point, nd_cost_c
     return nd_cost_context_like(base, &point->cluster, &point->train, base->stack, out, err);
 }
 
+/* Plans are there, but none is expected to fit: the one that needs least says by how much. */
+static nd_status find_smallest(const nd_cost_context *context, const nd_task *task, const nd_search_options *options,
+                               nd_point *out, nd_error *err)
+{
+    nd_search_options smallest = *options;
+    nd_plan_list list = {0};
+    smallest.objective = ND_OBJECTIVE_MEMORY;
+    smallest.top = 1;
+    ND_TRY(nd_search(context, task->framework, &smallest, &list, err));
+    out->has_closest = list.count > 0;
+    if (list.count > 0) {
+        out->closest = list.plans[0];
+    }
+    nd_plan_list_free(&list);
+    return ND_OK;
+}
+
 static void take_plans(const nd_plan_list *list, nd_point *out)
 {
     out->fits = list->fitting > 0 && list->count > 0;
     if (out->fits) {
         out->best = list->plans[0];
+        out->fits_likely = nd_memory_doubt(&out->best.estimate.memory) == 0;
     }
     for (int32_t i = 0; i < list->count && !out->fits_surely; i++) {
         if (list->plans[i].estimate.memory.verdict == ND_VERDICT_FITS) {
@@ -62,6 +82,9 @@ nd_status nd_point_search(const nd_task *task, int64_t value, const nd_cluster_s
     bool interrupted = list.interrupted;
     take_plans(&list, out);
     nd_plan_list_free(&list);
+    if (!interrupted && out->fits && !out->fits_likely) {
+        ND_TRY(find_smallest(&context, task, &options, out, err));
+    }
     return interrupted ? nd_fail(err, ND_EINTERRUPTED, "interrupted") : ND_OK;
 }
 

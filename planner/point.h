@@ -25,9 +25,10 @@ typedef struct nd_point {
     nd_train_spec train;
     bool fits; /* surely or borderline: `best` is the first plan, as `ndplan suggest` ranks them */
     nd_plan best;
+    bool fits_likely; /* the expected peak of `best` is within the memory (nd_memory_doubt() is 0) */
     bool fits_surely; /* `sure` is the best of the plans that surely fit */
     nd_plan sure;
-    bool has_closest; /* nothing fits, but something is legal: `closest` needs least memory */
+    bool has_closest; /* nothing is expected to fit, but something is legal: `closest` needs least memory */
     nd_plan closest;
     bool contradictory; /* the pins contradict each other or this point: nothing was searched */
     char reason[512];   /* when nothing is legal: the rule that most layouts broke, or the contradiction of the pins */

@@ -6,8 +6,7 @@
 
 #include "planner/pareto.h"
 
-/* Fastest and smallest layouts of each size from which the front is taken. */
-enum { FRONT_POOL = 200, EVERY_NODE_COUNT_TO = 8 };
+enum { EVERY_NODE_COUNT_TO = 8 };
 
 /* What is left out of a bound, in rounding and in parts of the model too small to count. */
 static const double bound_slack = 0.999;
@@ -159,18 +158,6 @@ static nd_status take_smallest(scale_search *s, const nd_plan_list *list, nd_err
     return ND_OK;
 }
 
-/* Those that will rather fit than not. */
-static nd_status take_front(scale_search *s, const nd_plan_list *list, nd_error *err)
-{
-    for (int32_t i = 0; i < list->count; i++) {
-        const nd_memory_breakdown *memory = &list->plans[i].estimate.memory;
-        if (memory->peak_bytes <= memory->capacity_bytes) {
-            ND_TRY(keep(s, &list->plans[i], 1, err));
-        }
-    }
-    return ND_OK;
-}
-
 static nd_status take(scale_search *s, const nd_plan_list *list, nd_error *err)
 {
     switch (s->options->goal) {
@@ -181,7 +168,7 @@ static nd_status take(scale_search *s, const nd_plan_list *list, nd_error *err)
     case ND_SCALE_PARETO:
         break;
     }
-    return take_front(s, list, err);
+    return keep(s, list->plans, list->count, err);
 }
 
 /* Sums of the counts; words and the closest layout are those of this search, the largest so far. A second search of the
@@ -208,6 +195,7 @@ static nd_status search_once(scale_search *s, nd_objective objective, int32_t to
     nd_plan_list list;
     search.objective = objective;
     search.top = top;
+    search.front = s->options->goal == ND_SCALE_PARETO;
     ND_TRY(nd_search(&s->context, s->framework, &search, &list, err));
     nd_status status = take(s, &list, err);
     add_counts(&s->out.plans, &list, size->searched);
@@ -232,8 +220,7 @@ static nd_status search_size(scale_search *s, nd_scale_size *size, nd_error *err
     case ND_SCALE_PARETO:
         break;
     }
-    ND_TRY(search_once(s, ND_OBJECTIVE_THROUGHPUT, FRONT_POOL, size, err));
-    return search_once(s, ND_OBJECTIVE_MEMORY, FRONT_POOL, size, err);
+    return search_once(s, ND_OBJECTIVE_THROUGHPUT, top, size, err);
 }
 
 /* Enough plans are cheaper than anything of this size can be. */

@@ -18,6 +18,10 @@ enum { RETIMED_LISTS = 16 };
  * every unit walked teaches the rounds after it, then as many as keep threads busy. */
 enum { FIRST_ROUND = 4, ROUND_MAX = 64, ENTRIES_PER_ROUND_MAX = 64 * 1024, THREADS_WORTH_UNITS = 64 };
 
+/* Of a front: the simulated step of a pipeline and the closed form that the search goes by differ by less, where the
+ * closed form applies (tests/cost_model/test_simulate.c). */
+static const double simulated_margin_frac = 0.05;
+
 typedef struct search {
     nd_search_scene scene;
     nd_board known;        /* after the rounds so far */
@@ -29,6 +33,7 @@ typedef struct search {
     int64_t cursor; /* first unit of the round */
     int32_t kept;   /* entries of a list while searching: what is shown, and what a simulation may bring up */
     nd_ranked *entries;
+    nd_front *fronts; /* NULL: not asked for; one for each board, and that of `known` behind them */
     nd_pool *pool;
     bool stopped;
 } search;
@@ -125,6 +130,10 @@ static void walk_units(search *s)
         round = round < left ? round : left;
         for (int64_t i = 0; i < round; i++) {
             nd_board_init(&s->boards[i], options->objective, s->kept, s->entries + (size_t)i * entries);
+            if (s->fronts != NULL) {
+                nd_front_clear(&s->fronts[i]);
+                s->boards[i].front = &s->fronts[i];
+            }
         }
         nd_pool_run(s->pool, round, walk_turn, s);
         for (int64_t i = 0; i < round; i++) {
@@ -156,6 +165,11 @@ static void explain_memory(const search *s, const nd_plan_list *list, nd_rejecti
 
 static void explain_slower(const search *s, nd_rejection *entry)
 {
+    if (s->fronts != NULL) {
+        (void)snprintf(entry->message, sizeof entry->message,
+                       "not looked at: lower bounds of step time and memory say that another plan beats them in both");
+        return;
+    }
     bool memory = s->scene.options->objective == ND_OBJECTIVE_MEMORY;
     (void)snprintf(entry->message, sizeof entry->message,
                    "not looked at: a lower bound of their %s says that none can be among the plans shown",
@@ -210,6 +224,10 @@ static void retime_turn(void *shared, int64_t index, int32_t worker)
     (void)worker;
     search *s = shared;
     nd_board *known = &s->known;
+    if (known->front != NULL) {
+        retime(s->scene.context, &known->front->entries[index]);
+        return;
+    }
     bool of_meshes = index < known->meshes.count;
     retime(s->scene.context,
            of_meshes ? &known->meshes.entries[index] : &known->all.entries[index - known->meshes.count]);
@@ -221,7 +239,8 @@ static void refine(search *s)
     if (!s->scene.context->simulates) {
         return;
     }
-    nd_pool_run(s->pool, known->meshes.count + known->all.count, retime_turn, s);
+    int32_t count = known->front != NULL ? known->front->count : known->meshes.count + known->all.count;
+    nd_pool_run(s->pool, count, retime_turn, s);
     if (known->has_safe) {
         retime(s->scene.context, &known->safe);
     }
@@ -229,17 +248,37 @@ static void refine(search *s)
     nd_ranking_sort(&known->all);
 }
 
+/* A list of one may need luck: the best plan that does not. */
+static void fill_sure(const nd_board *known, const nd_cost_context *context, nd_plan_list *list)
+{
+    bool listed = false;
+    for (int32_t i = 0; i < list->count; i++) {
+        listed = listed || list->plans[i].estimate.memory.verdict == ND_VERDICT_FITS;
+    }
+    list->has_sure = known->has_safe && !listed;
+    if (list->has_sure) {
+        list->sure.layout = known->safe.layout;
+        nd_estimate_layout(context, &known->safe.layout, &list->sure.estimate);
+    }
+}
+
 /* Estimates are computed again for the few plans that are returned: the search keeps only what it ranks by. */
-static void fill_list(search *s, nd_ranked *chosen, nd_plan_list *list)
+static nd_status fill_list(search *s, nd_ranked *chosen, nd_plan_list *list, nd_error *err)
 {
     const nd_board *known = &s->known;
     const nd_cost_context *context = s->scene.context;
-    list->count = nd_ranking_choose(&known->meshes, &known->all, known->has_safe ? &known->safe : NULL,
-                                    s->scene.options->top, chosen);
+    if (known->front != NULL) {
+        ND_TRY(nd_front_list(known->front, list, err));
+        chosen = known->front->entries;
+    } else {
+        list->count = nd_ranking_choose(&known->meshes, &known->all, known->has_safe ? &known->safe : NULL,
+                                        s->scene.options->top, chosen);
+    }
     for (int32_t i = 0; i < list->count; i++) {
         list->plans[i].layout = chosen[i].layout;
         nd_estimate_layout(context, &chosen[i].layout, &list->plans[i].estimate);
     }
+    fill_sure(known, context, list);
     list->searched = s->searched;
     list->evaluated = known->evaluated;
     list->fitting = known->fitting;
@@ -251,6 +290,24 @@ static void fill_list(search *s, nd_ranked *chosen, nd_plan_list *list)
         nd_estimate_layout(context, &closest->layout, &list->closest.estimate);
     }
     fill_rejections(s, list);
+    return ND_OK;
+}
+
+/* A front for every board of a round, and one for what is known. */
+static nd_status prepare_fronts(search *s, nd_error *err)
+{
+    if (!s->scene.options->front) {
+        return ND_OK;
+    }
+    s->fronts = calloc((size_t)s->round_max + 1, sizeof *s->fronts);
+    if (s->fronts == NULL) {
+        return nd_fail(err, ND_ENOMEM, "out of memory for a front");
+    }
+    for (int32_t i = 0; i <= s->round_max; i++) {
+        s->fronts[i].margin_frac = s->scene.context->simulates ? simulated_margin_frac : 0.0;
+    }
+    s->known.front = &s->fronts[s->round_max];
+    return ND_OK;
 }
 
 /* Boards of a round, and the threads when there is enough to do for them. */
@@ -267,7 +324,7 @@ static nd_status prepare(search *s, nd_error *err)
     if (s->pool == NULL || s->boards == NULL || s->entries == NULL) {
         return nd_fail(err, ND_ENOMEM, "out of memory for a list of %" PRId32 " plans", options->top);
     }
-    return ND_OK;
+    return prepare_fronts(s, err);
 }
 
 static nd_status run_search(search *s, nd_ranked *entries, nd_plan_list *list, nd_error *err)
@@ -287,8 +344,7 @@ static nd_status run_search(search *s, nd_ranked *entries, nd_plan_list *list, n
     bound_units(s);
     walk_units(s);
     refine(s);
-    fill_list(s, entries + nd_board_entries(s->kept), list);
-    return ND_OK;
+    return fill_list(s, entries + nd_board_entries(s->kept), list, err);
 }
 
 nd_status nd_search(const nd_cost_context *context, const nd_framework *framework, const nd_search_options *options,
@@ -314,11 +370,12 @@ nd_status nd_search(const nd_cost_context *context, const nd_framework *framewor
         s->scene.base.offload = options->pin.offload; /* never searched: it trades time for memory on the user's word */
     }
     list->plans = plans;
+    plans = NULL;
     status = run_search(s, entries, list, err);
     if (status == ND_OK) {
         list->elapsed_s = nd_monotonic_s() - start_s;
         *out = *list;
-        plans = NULL;
+        list->plans = NULL;
     }
 cleanup:
     if (s != NULL) {
@@ -326,8 +383,13 @@ cleanup:
         free(s->units);
         free(s->boards);
         free(s->entries);
+        for (int32_t i = 0; s->fronts != NULL && i <= s->round_max; i++) {
+            nd_front_free(&s->fronts[i]);
+        }
+        free(s->fronts);
     }
     free(plans);
+    nd_plan_list_free(list);
     free(list);
     free(entries);
     free(s);

@@ -31,10 +31,12 @@ typedef struct nd_search_control {
 typedef struct nd_search_options {
     int32_t top; /* plans to return, 1..ND_PLANS_MAX */
     nd_objective objective;
-    nd_layout pin;      /* values of the pinned keys ... */
-    uint32_t pinned;    /* ... bit (1u << nd_layout_key) set when pinned */
-    nd_layout max;      /* upper limits of degrees ... */
-    uint32_t limited;   /* ... bit set when limited (degrees and micro_batch only) */
+    nd_layout pin;    /* values of the pinned keys ... */
+    uint32_t pinned;  /* ... bit (1u << nd_layout_key) set when pinned */
+    nd_layout max;    /* upper limits of degrees ... */
+    uint32_t limited; /* ... bit set when limited (degrees and micro_batch only) */
+    bool front; /* instead of a ranked list every layout that no other one beats in step time and peak memory at once:
+                 * `top` and `objective` do not matter, and plans may be more than ND_PLANS_MAX */
     bool include_unfit; /* also rank layouts that do not fit */
     bool exhaustive;    /* look at every layout, however slow: for tests and comparisons; the plans are the same */
     nd_search_control control;

@@ -182,8 +182,10 @@ static nd_status print_fixes(FILE *stream, const nd_report_context *context, con
         return ND_OK;
     }
     nd_report_paragraph(stream, &context->style, 2, 2,
-                        view->fixes_suffice ? "What makes it fit, each alone (most saved for the time lost first):"
-                                            : "No change alone makes it fit; what saves memory:");
+                        view->fixes_suffice
+                            ? "What makes it fit, each alone (most saved for the time lost first, another "
+                              "training last):"
+                            : "No change alone makes it fit; what saves memory:");
     return nd_report_fixes(stream, context, view->fixes, view->fixes_count,
                            context->verbose ? view->fixes_count : FIXES_SHOWN, err);
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "core/text.h"
-#include "planner/fixes.h"
+#include "planner/advice.h"
 #include "reports/answer.h"
 #include "reports/format.h"
 #include "reports/plan_columns.h"
@@ -68,6 +68,14 @@ static void print_borderline(FILE *stream, const nd_report_context *context, con
     }
     nd_report_paragraph(stream, &context->style, 0, 2,
                         "~ borderline: whether it fits is within the model's uncertainty.%s", sure);
+    if (first_sure == 0 && list->has_sure) { /* a list of one */
+        char text[512];
+        const nd_estimate *estimate = &list->sure.estimate;
+        (void)nd_layout_format(&list->sure.layout, text, sizeof text);
+        nd_report_paragraph(stream, &context->style, 0, 2, "The best that fits for sure: %s (%s GiB, step %s).", text,
+                            nd_format_gib(estimate->memory.peak_bytes).text,
+                            nd_format_seconds(estimate->time.step_s).text);
+    }
 }
 
 static void print_notes(FILE *stream, const nd_report_context *context, const nd_plan_list *list)
@@ -105,40 +113,38 @@ static const nd_term *largest_memory_term(const nd_memory_breakdown *memory)
     return largest;
 }
 
+/* "--lora r=16,bits=4 with recompute=full"; with more nodes the search finds the degrees. */
 static void print_fix(FILE *stream, const nd_report_context *context, const nd_fix *fix)
 {
-    bool pin = fix->kind == ND_FIX_OFFLOAD; /* with more nodes the search finds the degrees */
-    nd_report_paragraph(stream, &context->style, 4, 6, "%s%s: %s GiB, %s", pin ? "--pin " : "",
-                        pin ? fix->layout_keys : fix->options, nd_format_gib(fix->estimate.memory.peak_bytes).text,
+    bool pin = fix->kind == ND_FIX_OFFLOAD || fix->second == ND_FIX_OFFLOAD;
+    bool nodes = fix->kind == ND_FIX_NODES || fix->second == ND_FIX_NODES;
+    bool keys = fix->layout_keys[0] != '\0' && !nodes;
+    bool both = keys && fix->options[0] != '\0';
+    nd_report_paragraph(stream, &context->style, 4, 6, "%s%s%s%s: %s GiB, %s", fix->options, both ? " with " : "",
+                        keys && pin ? "--pin " : "", keys ? fix->layout_keys : "",
+                        nd_format_gib(fix->estimate.memory.peak_bytes).text,
                         nd_verdict_name(fix->estimate.memory.verdict));
 }
 
-/* Each change was tried; what is not listed does not suffice alone. A search has tried the degrees and modes already.
- */
-static void print_advice(FILE *stream, const nd_report_context *context, const nd_layout *layout)
+/* Each change was tried, with a search of all layouts where the closest does not fit with it. */
+static nd_status print_advice(FILE *stream, const nd_report_context *context, const nd_layout *layout, nd_error *err)
 {
-    const nd_fix_options options = {
-        .kinds = 1u << ND_FIX_OPTIMIZER | 1u << ND_FIX_OFFLOAD | 1u << ND_FIX_LOSS | 1u << ND_FIX_NODES |
-                 1u << ND_FIX_SEQ_LEN | 1u << ND_FIX_LORA | 1u << ND_FIX_QLORA,
-        .only_fitting = true,
-    };
-    nd_fix fixes[ND_FIXES_MAX];
-    int32_t count = nd_fixes_find(context->cost, context->framework, layout, &options, fixes);
-    if (count == 0) {
+    nd_advice advice;
+    ND_TRY(nd_advice_find(context->cost, context->framework, context->search, layout, &advice, err));
+    if (advice.count == 0) {
         nd_report_paragraph(
             stream, &context->style, 2, 2,
-            "Neither an 8-bit optimizer, half the sequence, offload, a chunked loss, more nodes nor LoRA alone makes "
-            "this layout fit; --all ranks the layouts that do not fit.");
-        return;
+            "Neither an 8-bit optimizer, half the sequence, offload, a chunked loss, more nodes nor LoRA makes any "
+            "layout fit, nor do two of them; --all ranks the layouts that do not fit.");
+        return ND_OK;
     }
-    nd_report_paragraph(stream, &context->style, 2, 2, "What makes this layout fit, each alone:");
-    for (int effort = 0; effort < ND_FIX_CLASS_COUNT; effort++) { /* what disturbs least comes first */
-        for (int32_t i = 0; i < count; i++) {
-            if (nd_fix_kind_class(fixes[i].kind) == (nd_fix_class)effort) {
-                print_fix(stream, context, &fixes[i]);
-            }
-        }
+    nd_report_paragraph(stream, &context->style, 2, 2,
+                        advice.pairs ? "No one change suffices. What makes it fit, two changes each:"
+                                     : "What makes it fit, each alone:");
+    for (int32_t i = 0; i < advice.count; i++) {
+        print_fix(stream, context, &advice.fixes[i]);
     }
+    return ND_OK;
 }
 
 /* What the first plan of the list is the best in. */
@@ -191,11 +197,11 @@ static void print_answer(FILE *stream, const nd_report_context *context, const n
     fputc('\n', stream);
 }
 
-static void print_nothing(FILE *stream, const nd_report_context *context, const nd_plan_list *list)
+static nd_status print_nothing(FILE *stream, const nd_report_context *context, const nd_plan_list *list, nd_error *err)
 {
     if (!list->has_closest) {
         nd_report_paragraph(stream, &context->style, 0, 0, "The rules that refused the layouts:");
-        return;
+        return ND_OK;
     }
     const nd_memory_breakdown *memory = &list->closest.estimate.memory;
     const nd_term *largest = largest_memory_term(memory);
@@ -209,7 +215,7 @@ static void print_nothing(FILE *stream, const nd_report_context *context, const 
                         nd_format_gib(memory->capacity_bytes).text,
                         nd_format_gib(fmax(0.0, memory->peak_bytes - memory->capacity_bytes)).text, largest->label,
                         nd_format_gib(nd_memory_term(memory, largest)).text);
-    print_advice(stream, context, &list->closest.layout);
+    return print_advice(stream, context, &list->closest.layout, err);
 }
 
 nd_status nd_report_plans(FILE *stream, const nd_report_context *context, const nd_plan_list *list,
@@ -219,7 +225,7 @@ nd_status nd_report_plans(FILE *stream, const nd_report_context *context, const 
     nd_report_preamble(stream, context);
     fputc('\n', stream);
     if (list->fitting == 0) {
-        print_nothing(stream, context, list);
+        ND_TRY(print_nothing(stream, context, list, err));
         fputc('\n', stream);
     }
     if (list->count > 0) {

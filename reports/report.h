@@ -31,12 +31,13 @@ typedef struct nd_report_context {
     const nd_assumption *assumptions;
     int32_t assumptions_count;
     nd_report_style style;
-    bool verbose;               /* every rejection with its message */
-    bool quiet;                 /* results only: no assumptions, no explanations */
-    const nd_run_spec *run;     /* NULL: nobody asked what a whole run costs */
-    const nd_scale_list *scale; /* the plans are of parts of the cluster; NULL: all of the whole */
-    nd_scale_goal scale_goal;   /* what `scale` was searched for */
-    bool batch_assumed;         /* the global batch is a default */
+    bool verbose;                    /* every rejection with its message */
+    bool quiet;                      /* results only: no assumptions, no explanations */
+    const nd_run_spec *run;          /* NULL: nobody asked what a whole run costs */
+    const nd_scale_list *scale;      /* the plans are of parts of the cluster; NULL: all of the whole */
+    nd_scale_goal scale_goal;        /* what `scale` was searched for */
+    bool batch_assumed;              /* the global batch is a default */
+    const nd_search_options *search; /* pins and limits of the search; NULL: none */
 } nd_report_context;
 
 /** Model, cluster, training and the assumptions: the first lines of every text report. */

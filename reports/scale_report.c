@@ -65,8 +65,8 @@ static void print_front(FILE *stream, const nd_report_context *context)
                        context->scale->coarseness_frac * 100.0);
     }
     nd_report_paragraph(stream, &context->style, 0, 2,
-                        "No plan found is at least as fast, as small in memory and on as few GPUs as one of these and "
-                        "better in one of the three.%s",
+                        "No layout of these sizes is at least as fast, as small in memory and on as few GPUs as one of "
+                        "these and better in one of the three.%s",
                         thinned);
 }
 

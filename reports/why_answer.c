@@ -226,6 +226,20 @@ static void say_place(const nd_why *why, char *out)
     }
 }
 
+/* What fits may not load: every process of a node may read the whole checkpoint. */
+static void add_loading(const nd_why *why, char *out)
+{
+    const nd_memory_breakdown *memory = &why->estimate.memory;
+    bool fits = why->answer == ND_WHY_BORDERLINE || why->answer == ND_WHY_NOT_FIRST || why->answer == ND_WHY_FIRST;
+    size_t used = strlen(out);
+    if (fits && why->host_memory_bytes > 0.0 && memory->host_load_bytes > why->host_memory_bytes) {
+        (void)snprintf(out + used, ND_WHY_SENTENCE_MAX - used,
+                       " But loading the checkpoint needs %s GiB of host memory a node, which has %s GiB: load one "
+                       "rank at a time, or on the meta device.",
+                       nd_format_gib(memory->host_load_bytes).text, nd_format_gib(why->host_memory_bytes).text);
+    }
+}
+
 void nd_why_sentence(const nd_why *why, char out[ND_WHY_SENTENCE_MAX])
 {
     switch (why->answer) {
@@ -246,4 +260,5 @@ void nd_why_sentence(const nd_why *why, char out[ND_WHY_SENTENCE_MAX])
         say_place(why, out);
         break;
     }
+    add_loading(why, out);
 }

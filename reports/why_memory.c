@@ -72,6 +72,25 @@ static void print_fix(FILE *stream, const nd_report_context *context, const char
         nd_format_number(1.0 + fix->slower_frac).text, text, fix->options[0] != '\0' ? " with " : "", fix->options);
 }
 
+/* Everybody's first idea is shown wherever it stands: the last place that is shown is its own at worst. NULL where it
+ * is no change, or saves nothing. */
+static const nd_fix *show_full_recompute(nd_fix *fixes, int32_t count)
+{
+    int32_t at = 0;
+    while (at < count && !(fixes[at].kind == ND_FIX_RECOMPUTE && fixes[at].layout.recompute == ND_RECOMPUTE_FULL)) {
+        at++;
+    }
+    if (at == count) {
+        return NULL;
+    }
+    nd_fix full = fixes[at];
+    for (; at >= FIXES_SHOWN; at--) {
+        fixes[at] = fixes[at - 1];
+    }
+    fixes[at] = full;
+    return &fixes[at];
+}
+
 static nd_status print_remedies(FILE *stream, const nd_report_context *context, const nd_why *why, nd_error *err)
 {
     nd_fix fixes[ND_FIXES_MAX];
@@ -101,8 +120,17 @@ static nd_status print_remedies(FILE *stream, const nd_report_context *context, 
     if (count == 0) {
         return ND_OK;
     }
-    nd_report_heading(stream, &context->style, "Single changes, most GiB for the least time first");
-    return nd_report_fixes(stream, context, fixes, count, context->verbose ? count : FIXES_SHOWN, err);
+    nd_report_heading(stream, &context->style,
+                      "Single changes, most GiB for the least time first, another training last");
+    const nd_fix *recompute = show_full_recompute(fixes, count);
+    ND_TRY(nd_report_fixes(stream, context, fixes, count, context->verbose ? count : FIXES_SHOWN, err));
+    if (recompute != NULL && recompute->estimate.memory.verdict == ND_VERDICT_NO) {
+        nd_report_paragraph(stream, &context->style, 2, 2,
+                            "recompute=full alone does not suffice: %s of %s GiB are left.",
+                            nd_format_gib(recompute->estimate.memory.peak_bytes).text,
+                            nd_format_gib(recompute->estimate.memory.capacity_bytes).text);
+    }
+    return ND_OK;
 }
 
 nd_status nd_report_why_memory(FILE *stream, const nd_report_context *context, const nd_why *why, nd_error *err)

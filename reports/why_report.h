@@ -7,7 +7,7 @@
 
 ND_BEGIN_DECLS
 
-enum { ND_WHY_SENTENCE_MAX = 768 };
+enum { ND_WHY_SENTENCE_MAX = 1024 };
 
 /** The answer in one sentence; always terminated. */
 void nd_why_sentence(const nd_why *why, char out[ND_WHY_SENTENCE_MAX]);

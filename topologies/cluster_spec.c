@@ -1,5 +1,6 @@
 #include "topologies/cluster_spec.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,6 +54,30 @@ static void note_reference(nd_cluster_spec *spec)
     nd_cluster_note_domain(spec);
 }
 
+static void usual_nodes(int64_t gpus, int64_t usual, const char *type, char out[ND_CLUSTER_NAME_MAX])
+{
+    int64_t size = usual < gpus ? usual : gpus;
+    while (size > 1 && gpus % size != 0) {
+        size--;
+    }
+    assert(size >= 1); /* both counts are */
+    if (gpus > size) {
+        (void)snprintf(out, ND_CLUSTER_NAME_MAX, "%lldx%lldx%s", (long long)(gpus / size), (long long)size, type);
+    } else {
+        (void)snprintf(out, ND_CLUSTER_NAME_MAX, "%lldx%s", (long long)size, type);
+    }
+}
+
+bool nd_cluster_in_usual_nodes(const nd_cluster_spec *cluster, char out[ND_CLUSTER_NAME_MAX])
+{
+    bool larger = cluster->usual_gpus_per_node > 0 && cluster->gpus_per_node > cluster->usual_gpus_per_node;
+    out[0] = '\0';
+    if (larger) {
+        usual_nodes(cluster->gpus, cluster->usual_gpus_per_node, cluster->gpu.name, out);
+    }
+    return larger;
+}
+
 /* NODESxGPUSxTYPE: nodes like the reference node of the GPU. */
 static nd_status load_reference(const nd_resource *entry, int64_t nodes, int64_t gpus_per_node, nd_cluster_spec *out,
                                 nd_error *err)
@@ -69,6 +94,7 @@ static nd_status load_reference(const nd_resource *entry, int64_t nodes, int64_t
     if (status != ND_OK) {
         return status;
     }
+    spec.usual_gpus_per_node = spec.gpus_per_node;
     nd_cluster_scale_node(&spec, gpus_per_node);
     spec.nodes = nodes;
     nd_figure_copy(spec.source, sizeof spec.source, spec.gpu.source);
@@ -182,8 +208,30 @@ static bool is_broken_count(const char *text)
     return false;
 }
 
+/* "64h100" for 8x8xh100: a count and a GPU without the 'x' between them. */
+static bool lacks_x(const char *text, char out[ND_CLUSTER_NAME_MAX])
+{
+    nd_error err;
+    nd_cluster_spec one;
+    int64_t gpus = 0;
+    size_t digits = strspn(text, "0123456789");
+    const nd_resource *entry = nd_catalog_find(nd_gpu_resources, text + digits);
+    if (digits == 0 || entry == NULL ||
+        parse_count(text, text + digits, "GPUs", (int64_t)ND_NODES_MAX, &gpus, &err) != ND_OK ||
+        load_reference(entry, 1, 1, &one, &err) != ND_OK) {
+        return false;
+    }
+    usual_nodes(gpus, one.usual_gpus_per_node > 0 ? one.usual_gpus_per_node : gpus, entry->name, out);
+    return true;
+}
+
 static nd_status fail_name(const char *text, nd_error *err)
 {
+    char meant[ND_CLUSTER_NAME_MAX];
+    if (lacks_x(text, meant)) {
+        return nd_fail(err, ND_ENOTFOUND, "unknown cluster '%.60s'; did you mean '%.60s'? Otherwise %s", text, meant,
+                       forms);
+    }
     if (is_broken_count(text)) {
         return nd_fail(err, ND_EINVAL,
                        "'%.60s' does not start with a number of nodes; write NODESxGPUSxTYPE, like 2x8xh100", text);

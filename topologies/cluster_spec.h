@@ -86,6 +86,7 @@ typedef struct nd_cluster_spec {
     int64_t nodes;
     int64_t gpus_per_node;
     int64_t gpus;                  /* nodes x gpus_per_node */
+    int64_t usual_gpus_per_node;   /* of the GPU's reference node, when the node was given by a count; else 0 */
     int64_t nvlink_domain;         /* GPUs that see each other over NVLink (8; 72 in a rack; 1: none) */
     double nic_bytes_per_s;        /* of one node, all NICs, one direction; 0: unknown or single node */
     char network[48];              /* "ib-ndr", "roce", "efa", "tcpx", "slingshot", "ethernet", ... */
@@ -100,6 +101,10 @@ typedef struct nd_cluster_spec {
     char source[512];
     char note[256]; /* what was assumed ("NICs not stated: 8 x 400 Gb/s"), or empty */
 } nd_cluster_spec;
+
+/** As many GPUs as this cluster has in nodes of at most the usual size, "4x8xh100".
+ * \return false when its nodes are no larger than usual, or the usual size is not known; `out` is empty then */
+bool nd_cluster_in_usual_nodes(const nd_cluster_spec *cluster, char out[ND_CLUSTER_NAME_MAX]);
 
 const char *nd_tier_kind_name(nd_tier_kind kind);
 
@@ -150,6 +155,11 @@ const char *nd_cluster_builtin_name(size_t index);
  * members[i] = how many members of it share one domain of tier i (1..ranks; the last tier has all). */
 void nd_cluster_group_members(const nd_cluster_spec *cluster, int64_t ranks, int64_t stride,
                               int64_t members[ND_TIERS_MAX]);
+
+/** What copies between a GPU and host memory reach in one direction: the usable part of the link (NVIDIA/nccl
+ * src/graph/topo.h counts 0.76 of PCIe; assumed for C2C, too). All GPUs of a node at once reach it as well: node specs
+ * have no bandwidth of the host's memory to share (own assumption). */
+double nd_cluster_host_copy_bytes_per_s(const nd_cluster_spec *cluster);
 
 ND_END_DECLS
 

@@ -152,6 +152,12 @@ static nd_tier_costs scaled_costs(const nd_tier_costs *costs, double factor)
     return scaled;
 }
 
+double nd_cluster_host_copy_bytes_per_s(const nd_cluster_spec *cluster)
+{
+    double link = cluster->host_bytes_per_s > 0.0 ? cluster->host_bytes_per_s : cluster->gpu.pcie_bytes_per_s;
+    return link * or_default(cluster->facts.pcie_efficiency_frac, pcie_efficiency);
+}
+
 static void describe_pcie(const nd_cluster_spec *spec, nd_link_tier *tier)
 {
     const nd_node_facts *facts = &spec->facts;

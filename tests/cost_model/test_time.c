@@ -207,6 +207,34 @@ static void test_long_layers_hide_their_launches(void)
     CU_ASSERT_EQUAL(fixture_estimate(&f, "dp_shard=8,sharding=zero3").time.host_s, f.stack.host_s);
 }
 
+static double offload_s(double host_bytes_per_s)
+{
+    static fixture f;
+    fixture_make(&f, "llama-3.1-8b", "1x8xh100", "ndplan", 8192, 64);
+    f.cluster.host_bytes_per_s = host_bytes_per_s;
+    return fixture_estimate(&f, "dp_shard=8,sharding=zero3,offload=activations").time.offload_s;
+}
+
+/* Copies to the host hide behind the forward pass only, those from it behind the backward pass only. */
+static void test_offloaded_activations_wait_for_each_pass(void)
+{
+    double slow = 1e9; /* both directions are exposed: step = 2 copies - all work */
+    double copies_s = offload_s(slow / 2.0) - offload_s(slow);
+    double work_s = copies_s - offload_s(slow);
+    double both_hide = 1.1 * slow * copies_s / work_s; /* copies take 1 / 1.1 of the work */
+    CU_ASSERT_TRUE(work_s > 0.0);
+    CU_ASSERT_TRUE(offload_s(both_hide) > 0.05 * work_s && offload_s(both_hide) < 0.5 * work_s);
+    CU_ASSERT_EQUAL(offload_s(10.0 * both_hide), 0.0);
+}
+
+static void test_host_copies_reach_the_usable_part_of_the_link(void)
+{
+    ND_ASSERT_REL(nd_cluster_host_copy_bytes_per_s(&small.cluster), 0.76 * small.cluster.gpu.pcie_bytes_per_s, 1e-12);
+    nd_cluster_spec fitted = small.cluster;
+    fitted.facts.pcie_efficiency_frac = 0.5;
+    ND_ASSERT_REL(nd_cluster_host_copy_bytes_per_s(&fitted), 0.5 * small.cluster.gpu.pcie_bytes_per_s, 1e-12);
+}
+
 int main(void)
 {
     static const nd_test_case cases[] = {
@@ -224,6 +252,8 @@ int main(void)
         ND_TEST(test_adding_a_node_never_speeds_up_one_gpu),
         ND_TEST(test_layers_shorter_than_their_launches_wait_for_the_host),
         ND_TEST(test_long_layers_hide_their_launches),
+        ND_TEST(test_offloaded_activations_wait_for_each_pass),
+        ND_TEST(test_host_copies_reach_the_usable_part_of_the_link),
         {NULL, NULL},
     };
     return nd_test_main("cost_model/time", cases);

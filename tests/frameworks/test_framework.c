@@ -131,6 +131,8 @@ static void test_accelerate_names_the_method_sharding_and_modes_that_it_lacks(vo
            "offload=params");
     expect("accelerate", &model, "dp_shard=2,tp=2,sp=on,sharding=zero3", "accelerate.no-sp", "tp=2", "sp=off");
     expect("accelerate", &model, "dp_shard=2,sharding=zero3,offload=params", NULL, "", "");
+    expect("accelerate", &model, "dp_shard=2,sharding=zero3,offload=activations,recompute=full",
+           "accelerate.offload-activations", "no option", "offload=none,recompute=full");
 }
 
 static void test_tensor_parallelism_needs_a_plan_in_transformers(void)

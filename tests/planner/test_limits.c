@@ -29,7 +29,7 @@ static nd_task whole_layout(const char *text)
     return task;
 }
 
-/* One search of everything, on its own path: does something fit, and surely? */
+/* One search of everything, on its own path: does something fit as far as can be expected, and surely? */
 typedef struct outcome {
     bool fits, surely;
 } outcome;
@@ -50,8 +50,9 @@ static outcome search_all(const nd_cluster_spec *cluster, const nd_train_spec *t
     if (nd_search(&context, NULL, &options, &list, &err) != ND_OK) {
         return out;
     }
-    out.fits = list.fitting > 0;
     for (int32_t i = 0; i < list.count; i++) {
+        const nd_memory_breakdown *memory = &list.plans[i].estimate.memory;
+        out.fits = out.fits || (memory->verdict != ND_VERDICT_NO && memory->peak_bytes <= memory->capacity_bytes);
         out.surely = out.surely || list.plans[i].estimate.memory.verdict == ND_VERDICT_FITS;
     }
     nd_plan_list_free(&list);
@@ -277,6 +278,23 @@ static void test_contradictory_pins_are_an_error(void)
     CU_ASSERT_EQUAL(nd_limit_micro_batch(&task, &limit, &err), ND_EINVAL);
 }
 
+/* Far above the limit layouts may still fit at the low end of their interval: that is no value to start from. */
+static void test_a_borderline_value_is_expected_to_fit(void)
+{
+    nd_error err;
+    fixture_init(&fixture, "llama-3.1-8b", "1x8xh100", "ndplan", 8192, 8);
+    nd_task task = whole_layout("dp_shard=8,sharding=zero3");
+    ND_ASSERT_OK(nd_limit_seq_len(&task, &limit, &err));
+    CU_ASSERT_TRUE_FATAL(limit.has_possible && limit.has_beyond);
+    const nd_memory_breakdown *possible = &limit.possible.best.estimate.memory;
+    const nd_memory_breakdown *beyond = &limit.beyond.closest.estimate.memory;
+    CU_ASSERT_EQUAL(possible->verdict, ND_VERDICT_BORDERLINE);
+    CU_ASSERT_TRUE(possible->peak_bytes <= possible->capacity_bytes);
+    CU_ASSERT_TRUE(limit.beyond.has_closest);
+    CU_ASSERT_EQUAL(beyond->verdict, ND_VERDICT_BORDERLINE);
+    CU_ASSERT_TRUE(beyond->peak_bytes > beyond->capacity_bytes);
+}
+
 static void test_nothing_that_fits_names_the_closest(void)
 {
     nd_error err;
@@ -304,6 +322,7 @@ int main(void)
         ND_TEST(test_more_gpus_do_not_help_where_nothing_divides),
         ND_TEST(test_a_node_without_a_known_network_is_not_multiplied),
         ND_TEST(test_contradictory_pins_are_an_error),
+        ND_TEST(test_a_borderline_value_is_expected_to_fit),
         ND_TEST(test_nothing_that_fits_names_the_closest),
         {NULL, NULL},
     };

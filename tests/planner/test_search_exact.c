@@ -1,10 +1,15 @@
 /* The best there is: what plain loops over all layouts find, with and without bounds. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cost_model/split.h"
 #include "tests/planner/search_checks.h"
+
+typedef struct point {
+    double step_s, peak_bytes;
+} point;
 
 /* Independent of the search: plain loops over all values, one estimate each. */
 typedef struct direct_result {
@@ -13,6 +18,8 @@ typedef struct direct_result {
     bool best_in_doubt, mesh_in_doubt[512], safe;
     nd_layout meshes[512];
     int32_t meshes_count;
+    point points[1 << 18]; /* of those that rather fit than not */
+    int32_t points_count;
 } direct_result;
 
 static bool is_canonical(const nd_layout *layout)
@@ -67,6 +74,10 @@ static void take_direct(direct_result *result, const nd_layout *layout)
     result->fitting++;
     bool doubt = estimate.memory.peak_bytes > estimate.memory.capacity_bytes;
     result->safe = result->safe || estimate.memory.verdict == ND_VERDICT_FITS;
+    if (!doubt) {
+        CU_ASSERT_TRUE_FATAL(result->points_count < (int32_t)(sizeof result->points / sizeof result->points[0]));
+        result->points[result->points_count++] = (point){estimate.time.step_s, estimate.memory.peak_bytes};
+    }
     keep_better(&result->best_step_s, &result->best_in_doubt, estimate.time.step_s, doubt);
     int32_t mesh = 0;
     while (mesh < result->meshes_count && !same_mesh(&result->meshes[mesh], layout)) {
@@ -129,6 +140,43 @@ static void direct_meshes(direct_result *result)
 
 static direct_result direct;
 
+static int by_time(const void *left, const void *right)
+{
+    const point *a = left;
+    const point *b = right;
+    int order = (a->step_s > b->step_s) - (a->step_s < b->step_s);
+    return order != 0 ? order : (a->peak_bytes > b->peak_bytes) - (a->peak_bytes < b->peak_bytes);
+}
+
+/* What no layout beats in both: sorted by time, each that is smaller than all before it. */
+static void check_front(const char *what)
+{
+    nd_search_options options = nd_search_options_default();
+    options.front = true;
+    nd_plan_list list = search_with(NULL, &options);
+    int32_t found = 0;
+    double least_bytes = HUGE_VAL;
+    qsort(direct.points, (size_t)direct.points_count, sizeof direct.points[0], by_time);
+    for (int32_t i = 0; i < direct.points_count; i++) {
+        if (direct.points[i].peak_bytes >= least_bytes) {
+            continue;
+        }
+        least_bytes = direct.points[i].peak_bytes;
+        const nd_estimate *estimate = found < list.count ? &list.plans[found].estimate : NULL;
+        bool same = estimate != NULL && estimate->time.step_s == direct.points[i].step_s &&
+                    estimate->memory.peak_bytes == direct.points[i].peak_bytes;
+        CU_ASSERT_TRUE(same);
+        if (!same) {
+            printf("%s: point %d of the front is lost\n", what, (int)found);
+            break;
+        }
+        found++;
+    }
+    CU_ASSERT_EQUAL(list.count, found);
+    CU_ASSERT_EQUAL(list.fitting + rejected(&list), list.searched);
+    nd_plan_list_free(&list);
+}
+
 static void compare_with_direct(const char *model, const char *cluster, const char *stack, int64_t seq, int64_t batch,
                                 double memory_frac)
 {
@@ -163,6 +211,7 @@ static void compare_with_direct(const char *model, const char *cluster, const ch
         CU_ASSERT_EQUAL(list.plans[i].estimate.time.step_s, direct.best_mesh_s[mesh]);
     }
     nd_plan_list_free(&list);
+    check_front(stack);
     nd_plan_list one = search(1);
     CU_ASSERT_EQUAL(one.count, direct.fitting > 0 ? 1 : 0);
     CU_ASSERT_TRUE(one.count == 0 || one.plans[0].estimate.time.step_s == direct.best_step_s);
@@ -176,6 +225,29 @@ static void test_search_finds_what_plain_loops_find(void)
     compare_with_direct(fixture_moe, "1x4xh100", "ndplan", 2048, 6, 0.08);
     compare_with_direct(fixture_dense, "1x6xh100", "torch-fsdp2", 4092, 18, 0.05);
     compare_with_direct(fixture_dense, "1x8xh100", "ndplan", 4096, 8, 0.001); /* nothing fits */
+}
+
+/* Times by simulation: what the search keeps beside the front of the closed form has all of the front. */
+static void test_the_front_is_complete_when_pipelines_are_simulated(void)
+{
+    static const struct {
+        const char *model, *cluster, *stack;
+        int64_t batch;
+        double memory_frac;
+    } cases[] = {
+        {fixture_dense, "1x8xh100", "ndplan", 32, 0.06},
+        {fixture_dense, "1x8xh100", "megatron", 16, 1.0},
+        {fixture_moe, "1x4xh100", "ndplan", 16, 0.08},
+        {"llama-3.1-8b", "1x4xh100", "ndplan", 16, 1.0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fixture_init(&fixture, cases[i].model, cases[i].cluster, cases[i].stack, 4096, cases[i].batch);
+        fixture.cluster.gpu.memory_bytes = (int64_t)((double)fixture.cluster.gpu.memory_bytes * cases[i].memory_frac);
+        fixture_refresh(&fixture);
+        fixture.context.simulates = true;
+        direct_meshes(&direct);
+        check_front(cases[i].stack);
+    }
 }
 
 static void expect_same_plans(const nd_framework *framework, nd_search_options options, const char *what)
@@ -260,6 +332,7 @@ int main(void)
 {
     static const nd_test_case cases[] = {
         ND_TEST(test_search_finds_what_plain_loops_find),
+        ND_TEST(test_the_front_is_complete_when_pipelines_are_simulated),
         ND_TEST(test_bounds_lose_no_plan),
         ND_TEST(test_the_memory_objective_ranks_by_memory),
         {NULL, NULL},

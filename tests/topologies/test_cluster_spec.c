@@ -152,6 +152,12 @@ static void bad_names_say_what_to_write(void)
     check_refused("dgx-h10:2", ND_ENOTFOUND,
                   "unknown cluster 'dgx-h10'; did you mean 'dgx-h100'? Otherwise write NODESxGPUSxTYPE (2x8xh100), a "
                   "cluster and a count (p5.48xlarge:4) or a .json file");
+    check_refused("64h100", ND_ENOTFOUND,
+                  "unknown cluster '64h100'; did you mean '8x8xh100'? Otherwise write NODESxGPUSxTYPE (2x8xh100), a "
+                  "cluster and a count (p5.48xlarge:4) or a .json file");
+    check_refused("8H100", ND_ENOTFOUND,
+                  "unknown cluster '8H100'; did you mean '8xh100'? Otherwise write NODESxGPUSxTYPE (2x8xh100), a "
+                  "cluster and a count (p5.48xlarge:4) or a .json file");
     check_refused("", ND_EINVAL,
                   "empty cluster; write NODESxGPUSxTYPE (2x8xh100), a cluster and a count (p5.48xlarge:4) or a .json "
                   "file");
@@ -218,6 +224,21 @@ static void a_path_reads_a_file(void)
     }
 }
 
+static void test_larger_nodes_than_usual_are_known_as_such(void)
+{
+    char usual[ND_CLUSTER_NAME_MAX];
+    nd_cluster_spec cluster = loaded("32xh100");
+    CU_ASSERT_TRUE(nd_cluster_in_usual_nodes(&cluster, usual));
+    CU_ASSERT_STRING_EQUAL(usual, "4x8xh100");
+    cluster = loaded("2x12xh100");
+    CU_ASSERT_TRUE(nd_cluster_in_usual_nodes(&cluster, usual));
+    CU_ASSERT_STRING_EQUAL(usual, "3x8xh100");
+    cluster = loaded("4x8xh100");
+    CU_ASSERT_FALSE(nd_cluster_in_usual_nodes(&cluster, usual));
+    cluster = loaded("a2-megagpu-16g:2");
+    CU_ASSERT_FALSE(nd_cluster_in_usual_nodes(&cluster, usual)); /* stated, not assumed */
+}
+
 int main(void)
 {
     static const nd_test_case cases[] = {
@@ -233,6 +254,7 @@ int main(void)
         ND_TEST(hostile_text_is_refused_in_one_line),
         ND_TEST(resizing_builds_the_tiers_again),
         ND_TEST(a_path_reads_a_file),
+        ND_TEST(test_larger_nodes_than_usual_are_known_as_such),
         {NULL, NULL},
     };
     return nd_test_main("topologies/cluster_spec", cases);
