@@ -60,10 +60,14 @@ typedef enum nd_elem { ND_ELEM_F64, ND_ELEM_F32, ND_ELEM_BF16, ND_ELEM_I32, ND_E
     X(ND_INS_ATTENTION_DELTA, "attention_delta") /* o, do [q rows, heads x v_dim] -> delta wide[q rows x heads] */     \
     /* q, k, v, do, lse, delta -> out dq, dk, dv wide, always added; lse and delta are the final ones */               \
     X(ND_INS_ATTENTION_GRAD, "attention_grad")                                                                         \
-    X(ND_INS_GLU, "glu")                         /* gate, up [rows,cols] -> out act(gate) x up */                      \
-    X(ND_INS_GLU_GRAD, "glu_grad")               /* gate, up, dout -> out dgate, dup */                                \
-    X(ND_INS_ACTIVATION, "activation")           /* x -> out act(x) */                                                 \
-    X(ND_INS_ACTIVATION_GRAD, "activation_grad") /* x, dout -> out dx */                                               \
+    /* multi-head latent attention: up[rows, heads x (nope + v_dim)] of keys and values, rot[rows, rot_dim] shared by  \
+     * the heads -> out k[rows, heads x (nope + rot_dim)], v[rows, heads x v_dim]; dim = nope + rot_dim */             \
+    X(ND_INS_SPLIT_LATENT, "split_latent")                                                                             \
+    X(ND_INS_SPLIT_LATENT_GRAD, "split_latent_grad") /* dk, dv -> out dup, drot (sum over heads) */                    \
+    X(ND_INS_GLU, "glu")                             /* gate, up [rows,cols] -> out act(gate) x up */                  \
+    X(ND_INS_GLU_GRAD, "glu_grad")                   /* gate, up, dout -> out dgate, dup */                            \
+    X(ND_INS_ACTIVATION, "activation")               /* x -> out act(x) */                                             \
+    X(ND_INS_ACTIVATION_GRAD, "activation_grad")     /* x, dout -> out dx */                                           \
     /* ids int32[rows], table[vocab_rows, cols] -> out[rows,cols]; ids outside vocab_first .. + vocab_rows: 0 */       \
     X(ND_INS_EMBED, "embed")                                                                                           \
     X(ND_INS_EMBED_GRAD, "embed_grad") /* ids, dx -> out dtable wide, added row by row in order of the ids */          \
@@ -172,7 +176,7 @@ typedef struct nd_seq_map {
 /** Position in the sequence of entry `index` (from 0) of the map. */
 int64_t nd_seq_map_position(const nd_seq_map *map, int64_t index);
 
-/** `offset` elements into buffer `buffer`; buffer -1: absent. */
+/** `offset` elements into buffer `buffer`; buffer 0: absent. */
 typedef struct nd_ref {
     int32_t buffer;
     int64_t offset;

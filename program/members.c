@@ -60,6 +60,8 @@ nd_members nd_members_of(const nd_layout *layout, int64_t kv_heads, nd_members_k
         return of_mesh(layout, ND_GROUP_EP, rank);
     case ND_MEMBERS_EXPERT_SHARD:
         return of_mesh(layout, ND_GROUP_EXPERT_SHARD, rank);
+    case ND_MEMBERS_EXPERT_GRAD:
+        return of_mesh(layout, ND_GROUP_EXPERT_GRAD, rank);
     case ND_MEMBERS_KV_REPLICA:
         return along(rank, 1, tp > kv_heads ? tp / kv_heads : 1);
     case ND_MEMBERS_EMBED:

@@ -20,6 +20,7 @@ ND_BEGIN_DECLS
     X(ND_MEMBERS_GRAD, "grad")                 /* dp_replicate x dp_shard x cp */                                      \
     X(ND_MEMBERS_EP, "ep")                     /* pieces of ep neighbours of dp_shard x cp x tp */                     \
     X(ND_MEMBERS_EXPERT_SHARD, "expert_shard") /* ranks of dp_shard x cp x tp with the same experts */                 \
+    X(ND_MEMBERS_EXPERT_GRAD, "expert_grad")   /* the same across dp_replicate too */                                  \
     X(ND_MEMBERS_KV_REPLICA, "kv_replica")     /* ranks of tp with the same key-value head (tp > kv heads) */          \
     X(ND_MEMBERS_EMBED, "embed")               /* first and last stage */                                              \
     X(ND_MEMBERS_WORLD, "world")
