@@ -12,7 +12,7 @@ static nd_layer_of layer_of(const nd_builder *b, int32_t layer)
                          .kind = kind};
 }
 
-nd_recompute nd_layer_recompute(const nd_layout *layout, int32_t layer)
+static nd_recompute layer_recompute(const nd_layout *layout, int32_t layer)
 {
     if (layout->recompute != ND_RECOMPUTE_EVERY) {
         return layout->recompute;
@@ -119,7 +119,7 @@ static void drop_all_but_input(nd_builder *b, nd_kept_layer *kept)
 int32_t nd_build_layer(nd_builder *b, int32_t layer, int32_t x, nd_kept_layer *kept)
 {
     nd_layer_of at = layer_of(b, layer);
-    nd_recompute recompute = nd_layer_recompute(&b->layout, layer);
+    nd_recompute recompute = layer_recompute(&b->layout, layer);
     *kept = (nd_kept_layer){.x = x};
     int32_t out = forward(b, &at, true, kept);
     if (recompute == ND_RECOMPUTE_FULL) {
@@ -132,7 +132,7 @@ int32_t nd_build_layer(nd_builder *b, int32_t layer, int32_t x, nd_kept_layer *k
 
 static void make_again(nd_builder *b, const nd_layer_of *at, nd_kept_layer *kept)
 {
-    nd_recompute recompute = nd_layer_recompute(&b->layout, at->layer);
+    nd_recompute recompute = layer_recompute(&b->layout, at->layer);
     nd_pass pass = b->pass;
     b->pass = ND_PASS_RECOMPUTE;
     if (recompute == ND_RECOMPUTE_FULL) {
