@@ -180,12 +180,12 @@ static void reduce_batch_first(nd_builder *b, int32_t unit)
     use->reduced = part;
 }
 
-static void reduce_sharded(nd_builder *b, int32_t unit, bool last)
+/* Add the whole gradients of a micro-batch into the shard. */
+static void reduce_into_shard(nd_builder *b, int32_t unit, nd_ref shard)
 {
     const nd_unit *held = unit_of(b, unit);
     nd_unit_use *use = &b->uses[unit];
     nd_ref own = nd_at(use->grads, held->shard_index * held->shard_elements);
-    nd_ref shard = nd_whole(b->program->states[unit].grads);
     reduce(b, ND_INS_REDUCE_SCATTER, nd_whole(use->grads), own, held->shard_elements, held->shard);
     nd_emit(b, &(nd_ins){.op = ND_INS_ADD,
                          .stream = ND_STREAM_REDUCE,
@@ -195,9 +195,19 @@ static void reduce_sharded(nd_builder *b, int32_t unit, bool last)
                          .cols = 1,
                          .tag = "add gradients"});
     nd_release(b, &use->grads);
+}
+
+static void reduce_sharded(nd_builder *b, int32_t unit, bool last)
+{
+    const nd_unit *held = unit_of(b, unit);
+    nd_ref shard = nd_whole(b->program->states[unit].grads);
+    /* under zero_bubble an earlier micro-batch's reduction may have taken what this one had */
+    if (b->uses[unit].grads != 0) {
+        reduce_into_shard(b, unit, shard);
+    }
     if (last) {
         reduce(b, ND_INS_ALL_REDUCE, shard, shard, held->shard_elements, ND_MEMBERS_REPLICATE);
-        use->reduced = shard;
+        b->uses[unit].reduced = shard;
     }
 }
 
@@ -225,8 +235,10 @@ void nd_unit_reduce(nd_builder *b, int32_t unit)
     nd_unit_use *use = &b->uses[unit];
     bool last = ++use->done == b->layout.grad_accum;
     if (batch_first(b, unit)) {
-        add_to_tree(b, unit, use->grads);
-        use->grads = 0;
+        if (use->grads != 0) {
+            add_to_tree(b, unit, use->grads);
+            use->grads = 0;
+        }
         if (last) {
             reduce_batch_first(b, unit);
         }
