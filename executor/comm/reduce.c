@@ -41,12 +41,12 @@ static inline int32_t sum_i32(int32_t a, int32_t b)
 /* No branches, so that the loops are vectorised. */
 static inline double max_f64(double a, double b)
 {
-    return (a > b) | (a != a) ? a : b; /* NOLINT(misc-redundant-expression): a NaN differs from itself */
+    return ((a > b) | (a != a)) ? a : b; /* NOLINT(misc-redundant-expression): a NaN differs from itself */
 }
 
 static inline float max_f32(float a, float b)
 {
-    return (a > b) | (a != a) ? a : b; /* NOLINT(misc-redundant-expression) */
+    return ((a > b) | (a != a)) ? a : b; /* NOLINT(misc-redundant-expression) */
 }
 
 static inline int32_t max_i32(int32_t a, int32_t b)
@@ -69,7 +69,9 @@ static inline int32_t keep_i32(int32_t value)
     return value;
 }
 
-/* The loops of a sum or maximum `combine` over `stored` elements that widen() makes `wide`. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): types cannot stand in parentheses.
+ *
+ * The loops of a sum or maximum `combine` over `stored` elements that widen() makes `wide`. */
 #define PAIR(name, stored, wide, widen, combine)                                                                       \
     static void name(void *restrict to, const void *a, const void *b, int64_t count)                                   \
     {                                                                                                                  \
@@ -89,6 +91,8 @@ static inline int32_t keep_i32(int32_t value)
             result[i] = combine(result[i], more[i]);                                                                   \
         }                                                                                                              \
     }
+
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 PAIR(pair_sum_f64, double, double, keep_f64, sum_f64)
 PAIR(pair_max_f64, double, double, keep_f64, max_f64)

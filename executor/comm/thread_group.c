@@ -37,7 +37,7 @@ static nd_thread_group *group_create(const nd_members *members)
     group->first = members->first;
     group->stride = members->stride;
     group->count = members->count;
-    group->calls = calloc((size_t)members->count, sizeof *group->calls);
+    group->calls = calloc((size_t)members->count, sizeof(const nd_call *));
     group->sequence = calloc((size_t)members->count, sizeof *group->sequence);
     if (group->calls == NULL || group->sequence == NULL) {
         group_free(group);
@@ -107,6 +107,21 @@ void nd_thread_groups_free(nd_thread_comm *comm)
     }
 }
 
+/* Look for the others without sleeping. */
+static bool seen_soon(nd_thread_group *group, unsigned before, double seconds)
+{
+    enum { LOOKS = 64 }; /* between two looks at the clock */
+    double end_s = nd_monotonic_s() + seconds;
+    do {
+        for (int i = 0; i < LOOKS; i++) {
+            if (atomic_load_explicit(&group->meetings, memory_order_acquire) != before) {
+                return true;
+            }
+        }
+    } while (nd_monotonic_s() < end_s);
+    return false;
+}
+
 /* Wait until all members have come as often as this one. A collective begins with a meeting that an abort ends
  * (`opening`): either all members pass it or none. Once they have, only copying lies between them and the next
  * meetings, which therefore do not end early: no member returns, and gives its buffers back, while another reads them.
@@ -130,12 +145,10 @@ static bool meet(nd_thread_comm *comm, nd_thread_group *group, bool opening)
         (void)pthread_cond_broadcast(&group->met);
         return true;
     }
-    if (comm->spins > 0) {
+    if (comm->spin_s > 0.0) {
         (void)pthread_mutex_unlock(&group->lock);
-        for (int32_t i = 0; i < comm->spins; i++) {
-            if (atomic_load_explicit(&group->meetings, memory_order_acquire) != before) {
-                return true;
-            }
+        if (seen_soon(group, before, comm->spin_s)) {
+            return true;
         }
         (void)pthread_mutex_lock(&group->lock);
     }

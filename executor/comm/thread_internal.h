@@ -38,14 +38,14 @@ typedef struct nd_thread_parcel {
     int64_t elements;
     nd_elem elem;
     const char *tag;
+    struct nd_thread_parcel *next; /* sent later */
 } nd_thread_parcel;
 
 typedef struct nd_thread_lane {
     int32_t sender, channel;
     struct nd_thread_lane *next;
-    nd_thread_parcel *parcels; /* send number s is at s % capacity */
-    int64_t capacity;
-    int64_t sent, received; /* so far */
+    nd_thread_parcel *oldest, *newest; /* of those not received yet; NULL: none */
+    int64_t sent, received;            /* so far */
 } nd_thread_lane;
 
 /** What other ranks send to one. */
@@ -66,8 +66,8 @@ typedef struct nd_thread_comm {
     nd_comm base;
     int32_t ranks;
     bool checks;
-    int32_t spins; /* looks at a meeting's counter before sleeping; 0 when ranks exceed processors: there, whoever spins
-                    * keeps from running whom it waits for */
+    double spin_s; /* a member looks for the others so long before it sleeps; 0 when ranks exceed processors: there,
+                    * whoever spins keeps from running whom it waits for */
     nd_thread_rank *rank;
 
     pthread_mutex_t lock;

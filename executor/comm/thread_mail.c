@@ -20,12 +20,40 @@ void nd_thread_inbox_wake(nd_thread_inbox *inbox)
     (void)pthread_mutex_unlock(&inbox->lock);
 }
 
+/* NULL: there is none. */
+static nd_thread_parcel *take(nd_thread_lane *lane)
+{
+    nd_thread_parcel *parcel = lane->oldest;
+    if (parcel == NULL) {
+        return NULL;
+    }
+    lane->oldest = parcel->next;
+    if (lane->oldest == NULL) {
+        lane->newest = NULL;
+    }
+    lane->received++;
+    return parcel;
+}
+
+static void put(nd_thread_lane *lane, nd_thread_parcel *parcel)
+{
+    if (lane->newest == NULL) {
+        lane->oldest = parcel;
+    } else {
+        lane->newest->next = parcel;
+    }
+    lane->newest = parcel;
+    lane->sent++;
+}
+
 void nd_thread_inbox_close(nd_thread_inbox *inbox)
 {
     nd_thread_lane *lane = inbox->lanes;
     while (lane != NULL) {
         nd_thread_lane *next = lane->next;
-        free(lane->parcels);
+        for (nd_thread_parcel *parcel = take(lane); parcel != NULL; parcel = take(lane)) {
+            free(parcel);
+        }
         free(lane);
         lane = next;
     }
@@ -52,31 +80,6 @@ static nd_thread_lane *find_lane(nd_thread_inbox *inbox, int32_t sender, int32_t
     return lane;
 }
 
-static nd_thread_parcel *parcel_at(const nd_thread_lane *lane, int64_t number)
-{
-    return &lane->parcels[number % lane->capacity];
-}
-
-/* Room for one more send. */
-static bool grow(nd_thread_lane *lane)
-{
-    if (lane->sent - lane->received < lane->capacity) {
-        return true;
-    }
-    nd_thread_lane larger = *lane;
-    larger.capacity = lane->capacity == 0 ? 8 : 2 * lane->capacity;
-    larger.parcels = calloc((size_t)larger.capacity, sizeof *larger.parcels);
-    if (larger.parcels == NULL) {
-        return false;
-    }
-    for (int64_t number = lane->received; number < lane->sent; number++) {
-        *parcel_at(&larger, number) = *parcel_at(lane, number);
-    }
-    free(lane->parcels);
-    *lane = larger;
-    return true;
-}
-
 static nd_status no_memory(const nd_call *call, nd_error *err)
 {
     return nd_fail(err, ND_ENOMEM, "no memory for messages with rank %" PRId32, call->ins->peer);
@@ -100,20 +103,27 @@ static nd_status check_message(const nd_thread_comm *comm, const nd_call *call, 
 nd_status nd_thread_send(nd_thread_comm *comm, int32_t rank, const nd_call *call, nd_error *err)
 {
     ND_TRY(check_message(comm, call, &call->in[0], err));
+    nd_thread_parcel *parcel = malloc(sizeof *parcel);
+    if (parcel == NULL) {
+        return no_memory(call, err);
+    }
+    *parcel = (nd_thread_parcel){.data = call->in[0].data,
+                                 .elements = nd_collective_elements(call),
+                                 .elem = call->in[0].elem,
+                                 .tag = call->ins->tag};
     nd_thread_inbox *inbox = &comm->rank[call->ins->peer].inbox;
     (void)pthread_mutex_lock(&inbox->lock);
     nd_thread_lane *lane = find_lane(inbox, rank, call->ins->channel);
-    bool room = lane != NULL && grow(lane);
-    if (room) {
-        *parcel_at(lane, lane->sent) = (nd_thread_parcel){.data = call->in[0].data,
-                                                          .elements = nd_collective_elements(call),
-                                                          .elem = call->in[0].elem,
-                                                          .tag = call->ins->tag};
-        lane->sent++;
+    if (lane != NULL) {
+        put(lane, parcel);
     }
     (void)pthread_mutex_unlock(&inbox->lock);
+    if (lane == NULL) {
+        free(parcel);
+        return no_memory(call, err);
+    }
     (void)pthread_cond_broadcast(&inbox->changed);
-    return room ? ND_OK : no_memory(call, err);
+    return ND_OK;
 }
 
 static nd_status check_parcel(int32_t rank, const nd_call *call, const nd_thread_parcel *parcel, nd_error *err)
@@ -137,13 +147,13 @@ nd_status nd_thread_receive(nd_thread_comm *comm, int32_t rank, const nd_call *c
     nd_thread_inbox *inbox = &comm->rank[rank].inbox;
     (void)pthread_mutex_lock(&inbox->lock);
     nd_thread_lane *lane = find_lane(inbox, call->ins->peer, call->ins->channel);
-    while (lane != NULL && lane->sent == lane->received && !atomic_load(&comm->aborted)) {
+    while (lane != NULL && lane->oldest == NULL && !atomic_load(&comm->aborted)) {
         (void)pthread_cond_wait(&inbox->changed, &inbox->lock);
     }
     bool aborted = atomic_load(&comm->aborted);
     nd_thread_parcel parcel = {0};
-    if (lane != NULL && !aborted) {
-        parcel = *parcel_at(lane, lane->received);
+    if (lane != NULL && lane->oldest != NULL && !aborted) {
+        parcel = *lane->oldest;
     }
     (void)pthread_mutex_unlock(&inbox->lock);
     *met_s = nd_monotonic_s();
@@ -158,20 +168,23 @@ nd_status nd_thread_receive(nd_thread_comm *comm, int32_t rank, const nd_call *c
         memcpy(call->out[0].data, parcel.data, (size_t)(parcel.elements * nd_elem_bytes(parcel.elem)));
     }
     (void)pthread_mutex_lock(&inbox->lock);
-    lane->received++;
+    nd_thread_parcel *taken = take(lane);
     (void)pthread_mutex_unlock(&inbox->lock);
     (void)pthread_cond_broadcast(&inbox->changed);
+    free(taken);
     return ND_OK;
 }
 
 /* How many sends the receiver must have taken before the buffer is free: up to the last from it, or all. */
 static int64_t sends_of(const nd_thread_lane *lane, const void *buffer)
 {
-    int64_t number = lane->sent;
-    while (buffer != NULL && number > lane->received && parcel_at(lane, number - 1)->data != buffer) {
-        number--;
+    int64_t number = lane->received;
+    int64_t needed = buffer == NULL ? lane->sent : number;
+    for (const nd_thread_parcel *parcel = lane->oldest; parcel != NULL; parcel = parcel->next) {
+        number++;
+        needed = parcel->data == buffer ? number : needed;
     }
-    return number;
+    return needed;
 }
 
 nd_status nd_thread_send_wait(nd_thread_comm *comm, int32_t rank, const nd_call *call, double *met_s, nd_error *err)
