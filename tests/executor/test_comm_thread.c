@@ -1,5 +1,4 @@
-/* Ranks as threads: the same results as nd_collective_apply, whoever comes late, and counts of what was communicated.
- */
+/* Ranks as threads: the results of nd_collective_apply, whoever comes late, and counts of what was communicated. */
 #include "executor/comm.h"
 
 #include <stdatomic.h>
