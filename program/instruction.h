@@ -111,17 +111,20 @@ typedef enum nd_elem { ND_ELEM_F64, ND_ELEM_F32, ND_ELEM_BF16, ND_ELEM_I32, ND_E
      * absent: the master rounded. Learning rate, betas and step are the run's; `decay`: weight decay applies. */      \
     X(ND_INS_ADAMW, "adamw")                                                                                           \
     /* collectives over `group`; rows x cols elements of the smaller side (a rank's part); any type */                 \
-    X(ND_INS_ALL_REDUCE, "all_reduce")         /* in -> out, may be the same; `max` instead of a sum */                \
-    X(ND_INS_ALL_GATHER, "all_gather")         /* part -> out [members] parts; part may lie in its place in out */     \
-    X(ND_INS_REDUCE_SCATTER, "reduce_scatter") /* [members] parts -> out own part summed; in may be overwritten */     \
-    X(ND_INS_ALL_TO_ALL, "all_to_all")         /* [members] parts -> out: part i goes to member i; never in place */   \
+    X(ND_INS_ALL_REDUCE, "all_reduce") /* in -> out, may be the same; `max` instead of a sum */                        \
+    X(ND_INS_ALL_GATHER, "all_gather") /* part -> out [members] parts; part may lie in its place in out */             \
+    /* [members] parts -> out own part summed; out may be its place in in; the rest of in may be overwritten too */    \
+    X(ND_INS_REDUCE_SCATTER, "reduce_scatter")                                                                         \
+    X(ND_INS_ALL_TO_ALL, "all_to_all") /* [members] parts -> out: part i goes to member i; never in place */           \
     /* x (rows of cols), send_rows int32[members], receive_rows int32[members] -> out, by source; rows: most that can  \
      * arrive */                                                                                                       \
     X(ND_INS_ALL_TO_ALL_ROWS, "all_to_all_rows")                                                                       \
-    X(ND_INS_SHIFT, "shift")         /* in goes to the next member of the ring, out comes from the one before */       \
-    X(ND_INS_SEND, "send")           /* starts to send in to rank `peer`, in order per pair and channel */             \
-    X(ND_INS_SEND_WAIT, "send_wait") /* the buffer of send `waits_for` may be reused */                                \
-    X(ND_INS_RECV, "recv")           /* out comes from rank `peer` */
+    X(ND_INS_SHIFT, "shift") /* in goes to the next member of the ring, out comes from the one before */               \
+    X(ND_INS_SEND, "send")   /* starts to send in to rank `peer`, in order per pair and channel */                     \
+    /* the buffer of send `waits_for` may be reused; peer, channel and in like that send (in absent: the buffers of    \
+     * all sends to that peer and channel so far) */                                                                   \
+    X(ND_INS_SEND_WAIT, "send_wait")                                                                                   \
+    X(ND_INS_RECV, "recv") /* out comes from rank `peer` */
 
 typedef enum nd_ins_op {
 #define ND_INS_ENUM(name, text) name,

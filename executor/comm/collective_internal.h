@@ -1,23 +1,27 @@
-/** The arithmetic of collectives: what member `index` writes, from the calls of all members. */
+/** The arithmetic of collectives as one member's share, in phases: what nd_collective_apply runs for all members in
+ * turn, and what the ranks of the thread communicator run at the same time.
+ *
+ * Every member's share of a phase must be done before any member begins the next phase, and the last before a buffer
+ * is used for something else. Within a phase, members write only what no other member reads or writes. */
 #ifndef ND_EXECUTOR_COMM_COLLECTIVE_INTERNAL_H
 #define ND_EXECUTOR_COMM_COLLECTIVE_INTERNAL_H
 
-#include "executor/comm.h"
+#include "executor/call.h"
 
-ND_BEGIN_DECLS
+/** Phases of a collective: 1 or 2. */
+int32_t nd_collective_phases(nd_ins_op op);
 
-/** First phase: reads the members' inputs. All members may run it at the same time. */
-void nd_collective_part(const nd_call *const calls[], int32_t members, int32_t index);
+/** Member `index`'s share; calls[i] is member i's. Reads only the other members' buffers and call descriptions. */
+void nd_collective_phase(const nd_call *const calls[], int32_t members, int32_t index, int32_t phase);
 
-/** Second phase, after all members' first: reads what they wrote. Only where nd_collective_has_second_phase(). */
-void nd_collective_finish(const nd_call *const calls[], int32_t members, int32_t index);
-bool nd_collective_has_second_phase(nd_ins_op op);
+/** Elements of a rank's part: rows x cols. */
+int64_t nd_collective_elements(const nd_call *call);
 
-/** out[first .. first + count) = sum (or maximum) over inputs of in[first ..), added as a binary tree over the inputs'
- * order: element types fp64, fp32, bf16 (added in fp32, rounded once) and int32. */
-void nd_reduce_slice(const void *const inputs[], int32_t members, nd_elem elem, bool max, int64_t first, int64_t count,
-                     void *out);
+/** What a call counts as; see nd_comm_count. */
+int64_t nd_collective_bytes(const nd_call *call, int32_t members);
 
-ND_END_DECLS
+/** Can member `index` run this call at all? Sizes not negative, buffers there, of one type, and in place only where
+ * that is allowed. \return ND_EINVAL */
+nd_status nd_collective_check(const nd_call *call, int32_t members, int32_t index, nd_error *err) ND_NODISCARD;
 
 #endif
