@@ -4,8 +4,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "core/clock.h"
+#include "core/units.h"
 #include "program/check.h"
 
 struct nd_run {
@@ -53,8 +55,26 @@ static nd_status build_programs(nd_run *run, const nd_layout *layout, const nd_t
     return nd_programs_check((const nd_program *const *)run->programs, run->ranks, run->model.kv_heads, err);
 }
 
+/* Memory that is only promised ends in a killed process: ask before anything is reserved. */
+static nd_status check_memory(const nd_run *run, nd_error *err)
+{
+    double bytes = 0.0;
+    double has = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    for (int32_t i = 0; i < run->ranks; i++) {
+        bytes += (double)run->programs[i]->arena_bytes;
+    }
+    if (has > 0.0 && bytes > has) {
+        return nd_fail(err, ND_EINVAL,
+                       "the run needs %.1f GiB for %d rank%s and this machine has %.1f GiB; a smaller model, sequence "
+                       "or micro-batch, or recompute=full, needs less",
+                       bytes / ND_GIB, run->ranks, run->ranks == 1 ? "" : "s", has / ND_GIB);
+    }
+    return ND_OK;
+}
+
 static nd_status open_ranks(nd_run *run, nd_error *err)
 {
+    ND_TRY(check_memory(run, err));
     ND_TRY(nd_comm_thread_open(run->ranks, run->options.checks, &run->comm, err));
     ND_TRY(nd_data_open(&run->options.data, &run->data, err));
     const nd_rank_options options = {.backend = run->options.backend,
@@ -167,9 +187,11 @@ static void *work(void *user)
         }
         if (m->rank == 0 && t->observer != NULL) {
             nd_run_step result = report(run, step.step, start_s);
-            if (!t->observer(t->user, &result)) {
-                /* ranks may be a step ahead only when they need nothing from rank 0: the loss is summed over all */
-                atomic_store(&t->last, i + 1);
+            /* Others may have begun the next step; they cannot end it without rank 0, since the loss is summed over all.
+             * Asked again after that step, it is the last already. */
+            int64_t last = run->ranks > 1 ? i + 1 : i;
+            if (!t->observer(t->user, &result) && last < atomic_load(&t->last)) {
+                atomic_store(&t->last, last);
             }
         }
         if (i >= atomic_load(&t->last)) {

@@ -37,7 +37,8 @@ typedef struct nd_run_step {
     double seconds; /* from the first rank's start to rank 0's end */
 } nd_run_step;
 
-/** Called by rank 0 after every step. \return false: stop after this step */
+/** Called by rank 0 after every step. \return false: stop after this step, or after the next, which other ranks may
+ * have begun */
 typedef bool (*nd_run_observer)(void *user, const nd_run_step *step);
 
 /** Build and check the programs of all ranks, open their devices, fill in the weights.
