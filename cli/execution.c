@@ -211,6 +211,9 @@ static double worse(double a, double b)
     return isnan(a) || a >= b ? a : b;
 }
 
+/* fp64: loss and parameters as docs/CLI.md promises; the gradient norm is more sensitive. Its bound in fp64 and all
+ * bounds of fp32 and bf16 are an own assumption: at least twice the largest differences seen between right layouts of
+ * the seven models of tests/executor/data, 10 steps with a learning rate up to 0.01. */
 static void set_bounds(const nd_execution_view *view, nd_execution_verify *verify)
 {
     /* Adam moves a weight by about the learning rate whatever the size of its gradient, so where a gradient is all
@@ -219,32 +222,23 @@ static void set_bounds(const nd_execution_view *view, nd_execution_verify *verif
     for (int64_t i = 0; i < view->steps_count; i++) {
         apart += 2.0 * view->steps[i].lr;
     }
-    switch (view->real) {
-    case ND_ELEM_F32:
-        verify->loss_bound = 1e-4;
-        verify->grad_norm_bound = 1e-3;
-        verify->param_bound = apart;
-        verify->why =
-            "fp32: rounding differs between layouts, and Adam turns the sign of a tiny gradient into a step of "
-            "the learning rate; only --dtype fp64 tells a small mistake from that.";
+    if (view->real == ND_ELEM_F64) {
+        verify->loss_bound = 1e-12;
+        verify->grad_norm_bound = 1e-9;
+        verify->param_bound = 1e-11;
+        verify->why = "fp64: layouts add up in another order and differ by rounding alone, which many steps or a high "
+                      "learning rate let grow.";
         return;
-    case ND_ELEM_BF16:
-        verify->loss_bound = 0.05;
-        verify->grad_norm_bound = 0.1;
-        verify->param_bound = apart;
-        verify->why =
-            "bf16 has 8 bits: rounding hides small mistakes, and Adam turns the sign of a tiny gradient into a "
-            "step of the learning rate; only --dtype fp64 tells a mistake from that.";
-        return;
-    case ND_ELEM_F64:
-    case ND_ELEM_I32:
-    case ND_ELEM_COUNT:
-        break;
     }
-    verify->loss_bound = 1e-12;
-    verify->grad_norm_bound = 1e-11;
-    verify->param_bound = 1e-11;
-    verify->why = "fp64: layouts add up in another order and differ by rounding alone.";
+    bool bf16 = view->real == ND_ELEM_BF16;
+    verify->loss_bound = bf16 ? 0.3 : 1e-3;
+    verify->grad_norm_bound = bf16 ? 1.6 : 0.05;
+    verify->param_bound = apart;
+    verify->why = bf16
+                      ? "bf16 rounds to 8 bits, and Adam turns the sign of a tiny gradient into a step of the learning "
+                        "rate: small mistakes are hidden. --dtype fp64 finds them."
+                      : "fp32: Adam turns the sign of a gradient that is all rounding into a step of the learning "
+                        "rate: small mistakes are hidden. --dtype fp64 finds them.";
 }
 
 static void compare_steps(const nd_execution_view *view, const recorder *one, nd_execution_verify *verify)

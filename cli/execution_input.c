@@ -61,6 +61,7 @@ static nd_status load_dtype(const nd_options *options, nd_execution_input *input
     return ND_OK;
 }
 
+/* --ranks only says again what the layout says: for scripts that must not be surprised. */
 static nd_status load_ranks(const nd_options *options, const nd_layout *layout, nd_error *err)
 {
     const char *text = options->value[ND_OPTION_RANKS];
@@ -68,6 +69,11 @@ static nd_status load_ranks(const nd_options *options, const nd_layout *layout, 
     int64_t asked = ranks;
     if (text != NULL) {
         ND_TRY(nd_text_int(text, "--ranks", 1, ND_MEMBERS_MAX, &asked, err));
+    }
+    if (asked != ranks && !nd_options_has(options, ND_OPTION_LAYOUT)) {
+        return nd_fail(err, ND_EINVAL,
+                       "--ranks %" PRId64 " needs a layout that has them: add --layout, for example dp_shard=%" PRId64,
+                       asked, asked);
     }
     if (asked != ranks) {
         return nd_fail(err, ND_EINVAL,
