@@ -28,7 +28,7 @@ static void print_inputs(FILE *stream, const nd_report_style *style, const nd_ex
 {
     char layout[512];
     const nd_train_spec *train = view->train;
-    double tokens = (double)train->global_batch_seqs * (double)train->seq_len_tokens;
+    int64_t tokens = train->global_batch_seqs * train->seq_len_tokens;
     (void)nd_layout_format(view->layout, layout, sizeof layout);
     nd_report_paragraph(stream, style, 0, LABEL_COLUMNS, "Model      %s, %s parameters", view->model->name,
                         nd_format_params(nd_model_params(view->model).total).text);
@@ -39,7 +39,7 @@ static void print_inputs(FILE *stream, const nd_report_style *style, const nd_ex
     nd_report_paragraph(stream, style, 0, LABEL_COLUMNS,
                         "Training   %s sequence%s of %s tokens a step (%s tokens), %s, %s, seed %" PRId64,
                         nd_format_count(train->global_batch_seqs).text, plural(train->global_batch_seqs),
-                        nd_format_count(train->seq_len_tokens).text, nd_format_number(tokens).text,
+                        nd_format_count(train->seq_len_tokens).text, nd_format_count(tokens).text,
                         nd_optimizer_name(train->optimizer), view->data != NULL ? view->data : "synthetic tokens",
                         view->seed);
     for (int32_t i = 0; !quiet && i < view->assumptions_count; i++) {
