@@ -10,8 +10,8 @@ enum { ND_EXIT_DONE = 0, ND_EXIT_NO = 1, ND_EXIT_USAGE = 2, ND_EXIT_FAILED = 3, 
 
 typedef struct nd_command {
     const nd_command_syntax *syntax;
-    /** \param[in,out] exit_status  set on success; a command that failed while it ran, not because of what it was given,
-     *                             sets ND_EXIT_FAILED
+    /** \param[out] exit_status  set on success; ND_EXIT_FAILED by a command that failed in what it did, not because of
+     *                          what it was given
      * \return a failure becomes one line on stderr and exit status 2, or that 3 */
     nd_status (*run)(const nd_options *options, int *exit_status, nd_error *err);
 } nd_command;

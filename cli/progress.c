@@ -103,7 +103,7 @@ static void draw_run(int64_t step, double loss, double seconds)
     if (state.shown && step < state.steps && now_s - state.shown_s < redraw_s) {
         return;
     }
-    fill_bar(bar, CELLS, (int)(100 * step / state.steps));
+    fill_bar(bar, CELLS, state.steps > 0 ? (int)(100 * step / state.steps) : 100);
     char line[256];
     if (step == 0) {
         (void)snprintf(line, sizeof line, "%s 0/%" PRId64 " [%s]", state.what, state.steps, bar);

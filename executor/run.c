@@ -1,5 +1,6 @@
 #include "executor/run.h"
 
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -107,7 +108,7 @@ nd_status nd_run_create(const nd_model_spec *model, const nd_layout *layout, con
     run->options.data.seq_len = train->seq_len_tokens;
     run->options.data.vocab = model->vocab;
     run->ranks = (int32_t)ranks;
-    run->programs = calloc((size_t)ranks, sizeof *run->programs);
+    run->programs = calloc((size_t)ranks, sizeof(nd_program *));
     run->rank = calloc((size_t)ranks, sizeof(nd_rank *));
     nd_status status = run->programs == NULL || run->rank == NULL ? nd_fail(err, ND_ENOMEM, "out of memory")
                                                                   : build_programs(run, layout, train, err);
@@ -187,8 +188,8 @@ static void *work(void *user)
         }
         if (m->rank == 0 && t->observer != NULL) {
             nd_run_step result = report(run, step.step, start_s);
-            /* Others may have begun the next step; they cannot end it without rank 0, since the loss is summed over all.
-             * Asked again after that step, it is the last already. */
+            /* Others may have begun the next step, but cannot end it without rank 0: the loss is summed over all. Asked
+             * again after that step, it is the last already. */
             int64_t last = run->ranks > 1 ? i + 1 : i;
             if (!t->observer(t->user, &result) && last < atomic_load(&t->last)) {
                 atomic_store(&t->last, last);
@@ -235,16 +236,18 @@ static nd_status run_team(team *t, member *members, pthread_t *threads, nd_error
 
 nd_status nd_run_steps(nd_run *run, int64_t count, nd_run_observer observer, void *user, nd_error *err)
 {
+    int32_t ranks = run->ranks;
+    assert(ranks >= 1);
     team t = {.run = run, .count = count, .observer = observer, .user = user};
     atomic_init(&t.last, (long long)count);
-    member *members = calloc((size_t)run->ranks, sizeof *members);
-    pthread_t *threads = calloc((size_t)run->ranks, sizeof *threads);
+    member *members = calloc((size_t)ranks, sizeof *members);
+    pthread_t *threads = calloc((size_t)ranks, sizeof *threads);
     if (members == NULL || threads == NULL) {
         free(members);
         free(threads);
-        return nd_fail(err, ND_ENOMEM, "out of memory for %d threads", run->ranks);
+        return nd_fail(err, ND_ENOMEM, "out of memory for %d threads", ranks);
     }
-    for (int32_t i = 0; i < run->ranks; i++) {
+    for (int32_t i = 0; i < ranks; i++) {
         members[i] = (member){.team = &t, .rank = i};
     }
     nd_status status = run_team(&t, members, threads, err);

@@ -134,9 +134,10 @@ static void ddp_reduces_every_gradient_once(void)
     for (int group = 0; group < ND_MEMBERS_COUNT; group++) {
         bytes += group == ND_MEMBERS_WORLD ? 0 : sum.counted.count[group][ND_INS_ALL_REDUCE].bytes;
     }
-    int64_t params = nd_model_params(&model).total;
-    CU_ASSERT_TRUE(bytes >= STEPS * 4 * params * 4);
-    CU_ASSERT_TRUE(bytes <= STEPS * 4 * (params * 4 + 1024)); /* padding, and a scalar where the group has it */
+    const int64_t rank_steps = STEPS * INT64_C(4);
+    int64_t rank_bytes = nd_model_params(&model).total * 4;
+    CU_ASSERT_TRUE(bytes >= rank_bytes * rank_steps);
+    CU_ASSERT_TRUE(bytes <= (rank_bytes + 1024) * rank_steps); /* padding, and a scalar where the group has it */
 }
 
 int main(void)
