@@ -1,11 +1,14 @@
 #include "executor/run.h"
 
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "core/clock.h"
+#include "core/units.h"
 #include "program/check.h"
 
 struct nd_run {
@@ -53,8 +56,26 @@ static nd_status build_programs(nd_run *run, const nd_layout *layout, const nd_t
     return nd_programs_check((const nd_program *const *)run->programs, run->ranks, run->model.kv_heads, err);
 }
 
+/* Memory that is only promised ends in a killed process: ask before anything is reserved. */
+static nd_status check_memory(const nd_run *run, nd_error *err)
+{
+    double bytes = 0.0;
+    double has = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    for (int32_t i = 0; i < run->ranks; i++) {
+        bytes += (double)run->programs[i]->arena_bytes;
+    }
+    if (has > 0.0 && bytes > has) {
+        return nd_fail(err, ND_EINVAL,
+                       "the run needs %.1f GiB for %d rank%s and this machine has %.1f GiB; a smaller model, sequence "
+                       "or micro-batch, or recompute=full, needs less",
+                       bytes / ND_GIB, run->ranks, run->ranks == 1 ? "" : "s", has / ND_GIB);
+    }
+    return ND_OK;
+}
+
 static nd_status open_ranks(nd_run *run, nd_error *err)
 {
+    ND_TRY(check_memory(run, err));
     ND_TRY(nd_comm_thread_open(run->ranks, run->options.checks, &run->comm, err));
     ND_TRY(nd_data_open(&run->options.data, &run->data, err));
     const nd_rank_options options = {.backend = run->options.backend,
@@ -87,7 +108,7 @@ nd_status nd_run_create(const nd_model_spec *model, const nd_layout *layout, con
     run->options.data.seq_len = train->seq_len_tokens;
     run->options.data.vocab = model->vocab;
     run->ranks = (int32_t)ranks;
-    run->programs = calloc((size_t)ranks, sizeof *run->programs);
+    run->programs = calloc((size_t)ranks, sizeof(nd_program *));
     run->rank = calloc((size_t)ranks, sizeof(nd_rank *));
     nd_status status = run->programs == NULL || run->rank == NULL ? nd_fail(err, ND_ENOMEM, "out of memory")
                                                                   : build_programs(run, layout, train, err);
@@ -167,9 +188,11 @@ static void *work(void *user)
         }
         if (m->rank == 0 && t->observer != NULL) {
             nd_run_step result = report(run, step.step, start_s);
-            if (!t->observer(t->user, &result)) {
-                /* ranks may be a step ahead only when they need nothing from rank 0: the loss is summed over all */
-                atomic_store(&t->last, i + 1);
+            /* Others may have begun the next step, but cannot end it without rank 0: the loss is summed over all. Asked
+             * again after that step, it is the last already. */
+            int64_t last = run->ranks > 1 ? i + 1 : i;
+            if (!t->observer(t->user, &result) && last < atomic_load(&t->last)) {
+                atomic_store(&t->last, last);
             }
         }
         if (i >= atomic_load(&t->last)) {
@@ -213,16 +236,18 @@ static nd_status run_team(team *t, member *members, pthread_t *threads, nd_error
 
 nd_status nd_run_steps(nd_run *run, int64_t count, nd_run_observer observer, void *user, nd_error *err)
 {
+    int32_t ranks = run->ranks;
+    assert(ranks >= 1);
     team t = {.run = run, .count = count, .observer = observer, .user = user};
     atomic_init(&t.last, (long long)count);
-    member *members = calloc((size_t)run->ranks, sizeof *members);
-    pthread_t *threads = calloc((size_t)run->ranks, sizeof *threads);
+    member *members = calloc((size_t)ranks, sizeof *members);
+    pthread_t *threads = calloc((size_t)ranks, sizeof *threads);
     if (members == NULL || threads == NULL) {
         free(members);
         free(threads);
-        return nd_fail(err, ND_ENOMEM, "out of memory for %d threads", run->ranks);
+        return nd_fail(err, ND_ENOMEM, "out of memory for %d threads", ranks);
     }
-    for (int32_t i = 0; i < run->ranks; i++) {
+    for (int32_t i = 0; i < ranks; i++) {
         members[i] = (member){.team = &t, .rank = i};
     }
     nd_status status = run_team(&t, members, threads, err);

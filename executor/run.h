@@ -37,7 +37,8 @@ typedef struct nd_run_step {
     double seconds; /* from the first rank's start to rank 0's end */
 } nd_run_step;
 
-/** Called by rank 0 after every step. \return false: stop after this step */
+/** Called by rank 0 after every step. \return false: stop after this step, or after the next, which other ranks may
+ * have begun */
 typedef bool (*nd_run_observer)(void *user, const nd_run_step *step);
 
 /** Build and check the programs of all ranks, open their devices, fill in the weights.
@@ -55,8 +56,8 @@ const nd_comm_counters *nd_run_counters(const nd_run *run, int32_t rank);
 const nd_param_list *nd_run_params(const nd_run *run);
 int64_t nd_run_steps_done(const nd_run *run);
 
-/** Every parameter whole, one after the other in the order of nd_run_params(), as fp64: nd_model_params().total numbers.
- * Needs memory for the whole model; for comparisons of small ones. */
+/** Every parameter whole, one after the other in the order of nd_run_params(), as fp64: nd_model_params().total
+ * numbers. Needs memory for the whole model; for comparisons of small ones. */
 void nd_run_read_params(const nd_run *run, double *out);
 
 /** The number of elements of parameters before `param` in that order. */

@@ -141,6 +141,7 @@ static int32_t exchange(nd_builder *b, const routing *r, int32_t x, bool back, c
                          .out = {nd_whole(out)},
                          .rows = rows,
                          .cols = r->hidden,
+                         .copies = r->copies,
                          .group = ND_MEMBERS_EP,
                          .tag = tag});
     return out;

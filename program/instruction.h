@@ -117,7 +117,7 @@ typedef enum nd_elem { ND_ELEM_F64, ND_ELEM_F32, ND_ELEM_BF16, ND_ELEM_I32, ND_E
     X(ND_INS_REDUCE_SCATTER, "reduce_scatter")                                                                         \
     X(ND_INS_ALL_TO_ALL, "all_to_all") /* [members] parts -> out: part i goes to member i; never in place */           \
     /* x (rows of cols), send_rows int32[members], receive_rows int32[members] -> out, by source; rows: most that can  \
-     * arrive */                                                                                                       \
+     * arrive; copies: rows of the rank's own tokens, which leave on the way there and arrive on the way back */       \
     X(ND_INS_ALL_TO_ALL_ROWS, "all_to_all_rows")                                                                       \
     X(ND_INS_SHIFT, "shift") /* in goes to the next member of the ring, out comes from the one before */               \
     X(ND_INS_SEND, "send")   /* starts to send in to rank `peer`, in order per pair and channel */                     \
