@@ -6,12 +6,13 @@
 #include "reports/list_report.h"
 
 /** Exit status of the program; docs/CLI.md. */
-enum { ND_EXIT_DONE = 0, ND_EXIT_NO = 1, ND_EXIT_USAGE = 2, ND_EXIT_INTERRUPTED = 130 };
+enum { ND_EXIT_DONE = 0, ND_EXIT_NO = 1, ND_EXIT_USAGE = 2, ND_EXIT_FAILED = 3, ND_EXIT_INTERRUPTED = 130 };
 
 typedef struct nd_command {
     const nd_command_syntax *syntax;
-    /** \param[out] exit_status  0 or 1, set on success
-     * \return a failure becomes one line on stderr and exit status 2. */
+    /** \param[out] exit_status  set on success; ND_EXIT_FAILED by a command that failed in what it did, not because of
+     *                          what it was given
+     * \return a failure becomes one line on stderr and exit status 2, or that 3 */
     nd_status (*run)(const nd_options *options, int *exit_status, nd_error *err);
 } nd_command;
 
@@ -20,6 +21,7 @@ extern const nd_command nd_command_estimate;
 extern const nd_command nd_command_why;
 extern const nd_command nd_command_max;
 extern const nd_command nd_command_sweep;
+extern const nd_command nd_command_run;
 extern const nd_command nd_command_list;
 extern const nd_command nd_command_calibrate;
 extern const nd_command nd_command_validate;

@@ -137,7 +137,9 @@ static nd_status load_calibration(const nd_options *options, nd_inputs *inputs, 
     return ND_OK;
 }
 
-static nd_status load_seq_len(const nd_options *options, nd_inputs *inputs, nd_error *err)
+/* `seq_len` when none is given, because `why`. */
+static nd_status load_seq_len(const nd_options *options, int64_t seq_len, const char *why, nd_inputs *inputs,
+                              nd_error *err)
 {
     const char *text = options->value[ND_OPTION_SEQ_LEN];
     int64_t longest = inputs->model.max_seq_len_tokens;
@@ -153,11 +155,10 @@ static nd_status load_seq_len(const nd_options *options, nd_inputs *inputs, nd_e
         }
         return ND_OK;
     }
-    bool shorter = longest > 0 && longest < SEQ_LEN_DEFAULT;
-    inputs->train.seq_len_tokens = shorter ? longest : SEQ_LEN_DEFAULT;
+    bool shorter = longest > 0 && longest < seq_len;
+    inputs->train.seq_len_tokens = shorter ? longest : seq_len;
     (void)snprintf(value, sizeof value, "%" PRId64, inputs->train.seq_len_tokens);
-    nd_inputs_assume(inputs, "--seq-len", value,
-                     shorter ? "the longest that the model's config allows" : "a usual length; yours decides memory");
+    nd_inputs_assume(inputs, "--seq-len", value, "%s", shorter ? "the longest that the model's config allows" : why);
     return ND_OK;
 }
 
@@ -260,7 +261,7 @@ nd_status nd_inputs_load_on(const nd_options *options, const nd_cluster_spec *cl
     } else {
         ND_TRY(load_cluster(options, out, err));
     }
-    ND_TRY(load_seq_len(options, out, err));
+    ND_TRY(load_seq_len(options, SEQ_LEN_DEFAULT, "a usual length; yours decides memory", out, err));
     ND_TRY(load_batch(options, out, err));
     ND_TRY(load_software(options, out, err));
     ND_TRY(load_precision(options, out, err));
@@ -273,6 +274,22 @@ nd_status nd_inputs_load_on(const nd_options *options, const nd_cluster_spec *cl
 nd_status nd_inputs_load(const nd_options *options, nd_inputs *out, nd_error *err)
 {
     return nd_inputs_load_on(options, NULL, out, err);
+}
+
+nd_status nd_inputs_load_training(const nd_options *options, int64_t seq_len, const char *why, nd_inputs *out,
+                                  nd_error *err)
+{
+    const char *optimizer = options->value[ND_OPTION_OPTIMIZER];
+    memset(out, 0, sizeof *out);
+    ND_TRY(load_model(options, out, err));
+    ND_TRY(load_seq_len(options, seq_len, why, out, err));
+    ND_TRY(load_batch(options, out, err));
+    out->train.optimizer = ND_OPTIMIZER_ADAMW;
+    if (optimizer != NULL) {
+        ND_TRY(nd_optimizer_parse(optimizer, &out->train.optimizer, err));
+    }
+    ND_TRY(load_lora(options, out, err));
+    return nd_stack_find("ndplan", &out->stack, err);
 }
 
 void nd_inputs_default_batch(nd_inputs *inputs, int64_t global_batch_seqs, const char *why)

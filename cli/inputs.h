@@ -31,6 +31,11 @@ nd_status nd_inputs_load(const nd_options *options, nd_inputs *out, nd_error *er
 nd_status nd_inputs_load_on(const nd_options *options, const nd_cluster_spec *cluster, nd_inputs *out,
                             nd_error *err) ND_NODISCARD;
 
+/** Only what needs no cluster: model, sequence, batch where one is given, optimizer, LoRA, and the stack of ndplan's
+ * own executor. \param[in] seq_len  the default, cut to what the model allows; `why` says what it is good for */
+nd_status nd_inputs_load_training(const nd_options *options, int64_t seq_len, const char *why, nd_inputs *out,
+                                  nd_error *err) ND_NODISCARD;
+
 /** Set the global batch when the user gave none. */
 void nd_inputs_default_batch(nd_inputs *inputs, int64_t global_batch_seqs, const char *why);
 

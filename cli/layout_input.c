@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "planner/constraints.h"
+#include "program/program.h"
 
 static bool given(uint32_t keys, nd_layout_key key)
 {
@@ -234,4 +235,51 @@ nd_status nd_layout_input_against(nd_inputs *inputs, const char *option, const c
                        refusal.nearest);
     }
     return ND_OK;
+}
+
+/* With a pipeline as many micro-batches as stages: the fewest that keep all of them busy. */
+static void default_executed_batch(nd_inputs *inputs, const nd_layout *layout)
+{
+    bool pipeline = layout->size[ND_AXIS_PP] > 1;
+    nd_inputs_default_batch(
+        inputs, layout->micro_batch * nd_layout_data_ranks(layout) * (int64_t)layout->size[ND_AXIS_PP],
+        pipeline ? "one micro-batch for each data rank and pipeline stage" : "one micro-batch for each data rank");
+    inputs->global_batch_given = true; /* settled: the layout's accumulation follows from it */
+}
+
+/* As nd_layout_input_sequence_parallel(), by what a program can do. */
+static void settle_executed_sp(nd_inputs *inputs, nd_layout *layout, uint32_t keys)
+{
+    if (given(keys, ND_LAYOUT_KEY_SP) || layout->size[ND_AXIS_TP] == 1) {
+        return;
+    }
+    nd_layout without = *layout;
+    without.sequence_parallel = false;
+    if (nd_program_supports(&inputs->model, layout, &inputs->train, NULL) != ND_OK &&
+        nd_program_supports(&inputs->model, &without, &inputs->train, NULL) == ND_OK) {
+        *layout = without;
+    }
+    nd_inputs_assume(inputs, "--layout", layout->sequence_parallel ? "sp=on" : "sp=off",
+                     layout->sequence_parallel ? "sequence parallelism goes with tp"
+                                               : "the tokens of a rank do not divide by tp");
+}
+
+nd_status nd_layout_input_executed(nd_inputs *inputs, const char *text, nd_layout *layout, nd_error *err)
+{
+    uint32_t keys = 0;
+    *layout = nd_layout_single();
+    ND_TRY(parse_text("--layout", text, layout, &keys, err));
+    if (!inputs->global_batch_given && !given(keys, ND_LAYOUT_KEY_GRAD_ACCUM)) {
+        default_executed_batch(inputs, layout);
+    }
+    ND_TRY(settle_batch(inputs, layout, keys, err));
+    ND_TRY(nd_train_spec_check(&inputs->train, err));
+    settle_layout(inputs, "--layout", layout, keys);
+    settle_executed_sp(inputs, layout, keys);
+    if (layout->split == ND_SPLIT_BALANCED && layout->size[ND_AXIS_PP] > 1) {
+        return nd_fail(err, ND_EUNSUPPORTED,
+                       "--layout: split=balanced weighs layers by their time on a cluster and a run has none; "
+                       "split=even runs");
+    }
+    return nd_program_supports(&inputs->model, layout, &inputs->train, err);
 }

@@ -26,6 +26,10 @@ nd_status nd_layout_input_measured(nd_inputs *inputs, const char *option, const 
 nd_status nd_layout_input_against(nd_inputs *inputs, const char *option, const char *text, nd_layout *layout,
                                   nd_error *err) ND_NODISCARD;
 
+/** The same for a layout that is executed: any number of ranks, and a batch that is small. After
+ * nd_inputs_load_training(). \return ND_EINVAL or ND_EUNSUPPORTED when it cannot be built into a program */
+nd_status nd_layout_input_executed(nd_inputs *inputs, const char *text, nd_layout *layout, nd_error *err) ND_NODISCARD;
+
 /** Sequence parallelism is the default with tp where it is possible at all; after nd_inputs_finish(). */
 void nd_layout_input_sequence_parallel(nd_inputs *inputs, nd_layout *layout, uint32_t keys);
 

@@ -9,7 +9,7 @@
 
 static const nd_command *const commands[] = {&nd_command_suggest,   &nd_command_estimate, &nd_command_why,
                                              &nd_command_max,       &nd_command_sweep,    &nd_command_list,
-                                             &nd_command_calibrate, &nd_command_validate};
+                                             &nd_command_calibrate, &nd_command_validate, &nd_command_run};
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
 /* Commands of the design that this version does not have, and what comes nearest to each. */
@@ -22,7 +22,6 @@ static const absent_command absent_commands[] = {
     {"export", "ndplan suggest --framework F"},
     {"diagram", "ndplan estimate --layout L"},
     {"topology", "ndplan list clusters"},
-    {"run", "ndplan estimate --layout L"},
 };
 
 static void print_help(FILE *stream)
@@ -40,7 +39,7 @@ static void print_help(FILE *stream)
           "  --version  Print the version\n"
           "  --help     This text\n\n"
           "Exit status: 0 done, 1 the answer is no (nothing fits, not legal, a bound is\nmissed), 2 usage or input "
-          "error.\n",
+          "error, 3 a run failed.\n",
           stream);
 }
 
@@ -143,7 +142,9 @@ int main(int argc, char **argv)
     nd_status status = dispatch(argc, argv, &exit_status, &err);
     if (status != ND_OK) {
         fprintf(stderr, "ndplan: %s\n", err.message);
-        exit_status = status == ND_EINTERRUPTED ? ND_EXIT_INTERRUPTED : ND_EXIT_USAGE;
+        exit_status = status == ND_EINTERRUPTED       ? ND_EXIT_INTERRUPTED
+                      : exit_status == ND_EXIT_FAILED ? ND_EXIT_FAILED
+                                                      : ND_EXIT_USAGE;
     }
     errno = 0;
     bool failed = ferror(stdout) != 0;

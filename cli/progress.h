@@ -1,5 +1,5 @@
-/** What a long search shows and how it is stopped: a bar on stderr after two seconds, on a terminal only; Ctrl-C ends
- * the search, so that what is known by then is printed and the process exits with 130. */
+/** What a long search or run shows and how it is stopped: a bar on stderr, of searches after two seconds, on a terminal
+ * only; Ctrl-C ends it, so that what is known by then is printed and the process exits with 130. */
 #ifndef ND_CLI_PROGRESS_H
 #define ND_CLI_PROGRESS_H
 
@@ -12,5 +12,16 @@ nd_status nd_progress_start(const nd_options *options, nd_search_control *out, n
 
 /** Wipe the bar, before results are printed; harmless when there is none. */
 void nd_progress_end(void);
+
+/** The same for a run of steps: the bar is there from the first step on.
+ * \param[in] what   static text before the bar, "step"
+ * \param[in] lines  write a line for every step instead */
+void nd_progress_start_run(const char *what, int64_t steps, double tokens_per_step, bool lines);
+
+/** A step is done. \return false when the run should end, since Ctrl-C was pressed */
+bool nd_progress_step(int64_t step, double loss, double grad_norm, double seconds);
+
+/** Ctrl-C was pressed since nd_progress_start() or nd_progress_start_run(). */
+bool nd_progress_interrupted(void);
 
 #endif

@@ -11,7 +11,7 @@ configure_file(${CMAKE_SOURCE_DIR}/cmake/ndplan.pc.in ${CMAKE_BINARY_DIR}/ndplan
 
 install(TARGETS ndplan ndplan_library RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-foreach(folder core models topologies frameworks program cost_model planner reports)
+foreach(folder core models topologies frameworks program cost_model planner reports executor)
     install(DIRECTORY ${CMAKE_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ndplan
             FILES_MATCHING PATTERN "*.h" PATTERN "*_internal.h" EXCLUDE PATTERN "configs" EXCLUDE
             PATTERN "gpus" EXCLUDE PATTERN "clusters" EXCLUDE PATTERN "calibrations" EXCLUDE PATTERN "stacks" EXCLUDE)

@@ -1,6 +1,6 @@
 /** One step of a pipeline pass by pass, instead of in closed form. docs/MODEL.md, "Simulated step".
  *
- * Every stage runs its passes in the order of its schedule (cost_model/schedule.h); a pass starts when its stage is
+ * Every stage runs its passes in the order of its schedule (program/schedule.h); a pass starts when its stage is
  * free and its input has arrived. A transfer occupies its link, one each way between neighbours, and where the stack
  * does not overlap transfers its sender too. Gathers and reductions of data parallelism lengthen the passes that wait
  * for them; host launches, contention and offloading lengthen all passes of a stage as in the closed form. All stages

@@ -102,16 +102,15 @@ static void put_estimate_and_run(nd_json_writer *json, const nd_report_context *
     nd_json_end_object(json);
 }
 
-static void put_assumptions(nd_json_writer *json, const nd_report_context *context)
+void nd_json_put_assumed(nd_json_writer *json, const nd_assumption *assumptions, int32_t count)
 {
     nd_json_key(json, "assumed");
     nd_json_begin_array(json);
-    for (int32_t i = 0; i < context->assumptions_count; i++) {
-        const nd_assumption *assumption = &context->assumptions[i];
+    for (int32_t i = 0; i < count; i++) {
         nd_json_begin_object(json);
-        nd_json_put_string(json, "option", assumption->option);
-        nd_json_put_string(json, "value", assumption->value);
-        nd_json_put_string(json, "why", assumption->why);
+        nd_json_put_string(json, "option", assumptions[i].option);
+        nd_json_put_string(json, "value", assumptions[i].value);
+        nd_json_put_string(json, "why", assumptions[i].why);
         nd_json_end_object(json);
     }
     nd_json_end_array(json);
@@ -183,7 +182,7 @@ void nd_json_put_head(nd_json_writer *json, const nd_report_context *context, co
     nd_json_end_object(json);
     put_training(json, cost->train);
     put_software(json, context);
-    put_assumptions(json, context);
+    nd_json_put_assumed(json, context->assumptions, context->assumptions_count);
 }
 
 static void put_plan(nd_json_writer *json, const nd_report_context *context, const nd_plan *plan, int32_t rank)

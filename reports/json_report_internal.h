@@ -14,6 +14,9 @@ void nd_json_put_head(nd_json_writer *json, const nd_report_context *context, co
 /** "layout": {...} */
 void nd_json_put_layout(nd_json_writer *json, const nd_layout *layout);
 
+/** "assumed": [...] */
+void nd_json_put_assumed(nd_json_writer *json, const nd_assumption *assumptions, int32_t count);
+
 /** "memory": {...} and "time": {...} */
 void nd_json_put_memory(nd_json_writer *json, const nd_memory_breakdown *memory);
 void nd_json_put_time(nd_json_writer *json, const nd_time_breakdown *time);

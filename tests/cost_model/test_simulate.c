@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cost_model/data_parallel.h"
-#include "cost_model/schedule.h"
+#include "program/schedule.h"
 #include "cost_model/split.h"
 #include "cost_model/stages.h"
 #include "cost_model/time.h"

@@ -20,6 +20,7 @@ set(folders core models topologies frameworks program cost_model planner reports
 # Header pattern -> pattern of the files that may include it.
 set(owner_headers
     "^jansson[^/]*\\.h$"                         "^core/json\\.c$"
+    "^gsl/gsl_cblas\\.h$"                       "^executor/cpu/blas\\.c$"
     "^gsl/"                                      "^cost_model/fit\\.c$"
     "^(graphviz/.*|cgraph\\.h|gvc\\.h)$"         "^reports/diagram\\.c$"
     "^yaml\\.h$"                                 "^frameworks/yaml\\.c$"

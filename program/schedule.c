@@ -1,4 +1,4 @@
-#include "cost_model/schedule.h"
+#include "program/schedule.h"
 
 #include <string.h>
 

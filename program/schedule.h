@@ -1,7 +1,7 @@
-/** In which order a pipeline rank runs the passes of a step. Private building block of the simulation. docs/MODEL.md,
+/** In which order a pipeline rank runs the passes of a step. Simulation and program share it. docs/MODEL.md,
  * "Simulated step". */
-#ifndef ND_COST_MODEL_SCHEDULE_H
-#define ND_COST_MODEL_SCHEDULE_H
+#ifndef ND_PROGRAM_SCHEDULE_H
+#define ND_PROGRAM_SCHEDULE_H
 
 #include "core/layout.h"
 

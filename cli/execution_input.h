@@ -1,0 +1,20 @@
+/** From options to what the executor needs. Everything left out gets a default that is recorded as an assumption. */
+#ifndef ND_CLI_EXECUTION_INPUT_H
+#define ND_CLI_EXECUTION_INPUT_H
+
+#include "cli/inputs.h"
+#include "executor/run.h"
+
+typedef struct nd_execution_input {
+    nd_inputs inputs; /* model, training, assumptions; no cluster */
+    nd_layout layout;
+    nd_run_options run;
+    int64_t steps;
+    bool verify;
+    bool lines; /* a line on stderr for every step */
+} nd_execution_input;
+
+/** \return ND_EINVAL, ND_EUNSUPPORTED, ND_EIO: one line, and nothing was started */
+nd_status nd_execution_input_load(const nd_options *options, nd_execution_input *out, nd_error *err) ND_NODISCARD;
+
+#endif

@@ -1,0 +1,2 @@
+# The help of run.
+ndplan run --help
