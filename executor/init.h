@@ -1,5 +1,5 @@
-/** Initial weights: a function of seed, parameter and element alone, so that every layout starts from the same model and
- * no rank has to hold all of it. */
+/** Initial weights: a function of seed, parameter and element alone, so that every layout starts from the same model
+ * and no rank has to hold all of it. */
 #ifndef ND_EXECUTOR_INIT_H
 #define ND_EXECUTOR_INIT_H
 

@@ -203,8 +203,8 @@ static nd_status locate(const nd_rank *rank, const nd_call *call, int32_t index,
     nd_error why = *err;
     const nd_ins *ins = call->ins;
     if (ins->layer >= 0) {
-        return nd_fail(err, status, "rank %" PRId64 ", instruction %d (%s, %s), layer %d: %.800s",
-                       rank->program->rank, index, nd_ins_name(ins->op), ins->tag, ins->layer, why.message);
+        return nd_fail(err, status, "rank %" PRId64 ", instruction %d (%s, %s), layer %d: %.800s", rank->program->rank,
+                       index, nd_ins_name(ins->op), ins->tag, ins->layer, why.message);
     }
     return nd_fail(err, status, "rank %" PRId64 ", instruction %d (%s, %s): %.800s", rank->program->rank, index,
                    nd_ins_name(ins->op), ins->tag, why.message);
@@ -296,7 +296,7 @@ nd_rank_measured nd_rank_measured_get(const nd_rank *rank)
 typedef struct fill {
     nd_rank *rank;
     const nd_init_options *options;
-    nd_ref to;     /* element `first` of the flat unit */
+    nd_ref to; /* element `first` of the flat unit */
     int64_t first;
     double *row; /* scratch */
 } fill;

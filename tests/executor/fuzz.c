@@ -13,9 +13,9 @@ typedef struct fuzz {
     int64_t kv_heads;
     int32_t ranks;
     bool obeys_waits;
-    int32_t *head;  /* [rank][stream]: the next instruction of the stream; ins_count: none left */
-    bool **done;    /* [rank][instruction] */
-    int32_t *sent;  /* [from][to][channel]: index of the pending send's instruction + 1 */
+    int32_t *head; /* [rank][stream]: the next instruction of the stream; ins_count: none left */
+    bool **done;   /* [rank][instruction] */
+    int32_t *sent; /* [from][to][channel]: index of the pending send's instruction + 1 */
     uint64_t seed, draws;
 } fuzz;
 
@@ -186,8 +186,7 @@ static fuzz_result run_all(fuzz *f)
 fuzz_result fuzz_step(const nd_run *run, int64_t kv_heads, const nd_step *step, uint64_t seed, bool obeys_waits)
 {
     int32_t ranks = nd_run_ranks(run);
-    fuzz f = {
-        .run = run, .step = step, .kv_heads = kv_heads, .ranks = ranks, .obeys_waits = obeys_waits, .seed = seed};
+    fuzz f = {.run = run, .step = step, .kv_heads = kv_heads, .ranks = ranks, .obeys_waits = obeys_waits, .seed = seed};
     f.head = calloc((size_t)ranks * ND_STREAM_COUNT, sizeof *f.head);
     f.sent = calloc((size_t)ranks * (size_t)ranks * 2, sizeof *f.sent);
     f.done = calloc((size_t)ranks, sizeof *f.done);

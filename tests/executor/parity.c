@@ -96,8 +96,8 @@ static bool peaks_equal(const nd_run *run)
     return true;
 }
 
-bool parity_compare(const parity *p, const nd_layout *layout, const nd_program_options *program,
-                    parity_difference *out, nd_error *err)
+bool parity_compare(const parity *p, const nd_layout *layout, const nd_program_options *program, parity_difference *out,
+                    nd_error *err)
 {
     parity found = {0};
     nd_run *run = start(p, layout, program, err);
@@ -163,8 +163,7 @@ static void vary(const parity *p, nd_layout *l, uint64_t seed)
         l->schedule = (nd_schedule)draw(seed, &n, ND_SCHEDULE_COUNT);
         l->vpp = l->schedule == ND_SCHEDULE_INTERLEAVED ? 2 : 1;
     }
-    int64_t expert_ranks =
-        (int64_t)l->size[ND_AXIS_DP_SHARD] * l->size[ND_AXIS_CP] * l->size[ND_AXIS_TP];
+    int64_t expert_ranks = (int64_t)l->size[ND_AXIS_DP_SHARD] * l->size[ND_AXIS_CP] * l->size[ND_AXIS_TP];
     l->ep = p->model.experts > 0 ? 1 << draw(seed, &n, 4) : 1;
     l->ep = l->ep > expert_ranks ? (int32_t)expert_ranks : l->ep;
     fill_accumulation(p, l);

@@ -29,8 +29,8 @@ void parity_close(parity *p);
 
 /** Run the layout (grad_accum is filled in from the batch when it is 1) and compare.
  * \return false with err when it cannot run */
-bool parity_compare(const parity *p, const nd_layout *layout, const nd_program_options *program,
-                    parity_difference *out, nd_error *err);
+bool parity_compare(const parity *p, const nd_layout *layout, const nd_program_options *program, parity_difference *out,
+                    nd_error *err);
 
 /** Loss 1e-12 and every parameter 1e-11: a hundred times what summing in another order gives in fp64. */
 bool parity_holds(const parity_difference *difference);
