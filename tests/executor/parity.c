@@ -183,6 +183,9 @@ bool parity_variant(const parity *p, nd_layout *layout, uint64_t seed)
     return false;
 }
 
+/* Ranks of the largest meshes, and sequences of the batch. */
+static const int32_t ranks_max = 16;
+
 /* The mesh number `index` of all with exponents 0 .. 4 of two on five axes; false when it has more ranks than allowed.
  */
 static bool mesh(int index, int32_t ranks, nd_layout *out)
@@ -213,13 +216,19 @@ static void check_layout(const parity *p, const nd_layout *layout)
     CU_ASSERT_TRUE(good);
 }
 
-int parity_sweep(const char *file, int32_t ranks)
+static int number_from(const char *variable, int otherwise)
+{
+    const char *text = getenv(variable);
+    return text != NULL ? atoi(text) : otherwise;
+}
+
+void parity_sweep(const char *file, int least)
 {
     parity p;
     int ran = 0;
-    const char *wanted = getenv("ND_PARITY_VARIANTS"); /* the target parity_long sets it */
-    int variants = wanted != NULL ? atoi(wanted) : 1;
-    parity_open(&p, file, ND_ELEM_F64, 16);
+    int variants = number_from("ND_PARITY_VARIANTS", 1);   /* the target parity_long sets it */
+    int ranks = number_from("ND_PARITY_RANKS", ranks_max); /* builds with sanitizers set it */
+    parity_open(&p, file, ND_ELEM_F64, ranks_max);
     for (int index = 0; index < 5 * 5 * 5 * 5 * 5; index++) {
         nd_layout base;
         for (int v = 0; v < variants && mesh(index, ranks, &base); v++) {
@@ -230,6 +239,6 @@ int parity_sweep(const char *file, int32_t ranks)
             }
         }
     }
+    CU_ASSERT_TRUE(ran >= (ranks < ranks_max ? 1 : least));
     parity_close(&p);
-    return ran;
 }

@@ -42,9 +42,8 @@ nd_layout parity_layout(const parity *p, const char *text);
  * \return false when none of a few tries is executable */
 bool parity_variant(const parity *p, nd_layout *layout, uint64_t seed);
 
-/** Every mesh of powers of two with at most `ranks` ranks against one rank, each in one way (ND_PARITY_VARIANTS: in so
- * many).
- * \return how many layouts ran */
-int parity_sweep(const char *file, int32_t ranks);
+/** Every mesh of powers of two with at most 16 ranks (ND_PARITY_RANKS: so many) against one rank, each in one way
+ * (ND_PARITY_VARIANTS: in so many); checks that at least `least` of them can run. */
+void parity_sweep(const char *file, int least);
 
 #endif
