@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "cost_model/data_parallel.h"
-#include "program/schedule.h"
 #include "cost_model/split.h"
 #include "cost_model/time.h"
+#include "program/schedule.h"
 
 #define ND_NAME_ROW(enumerator, text) [enumerator] = (text),
 static const char *const event_names[ND_EVENT_COUNT] = {ND_EVENT_LIST(ND_NAME_ROW)};

@@ -1,5 +1,6 @@
 #include "executor/rank.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -156,6 +157,7 @@ static nd_status run(nd_rank *rank, const nd_call *call, nd_error *err)
 
 static double number_at(const nd_operand *operand, int64_t i)
 {
+    assert(operand->data != NULL);
     switch (operand->elem) {
     case ND_ELEM_F64:
         return ((const double *)operand->data)[i];
@@ -235,6 +237,7 @@ nd_status nd_rank_step(nd_rank *rank, const nd_step *step, nd_error *err)
 void nd_rank_read(nd_rank *rank, nd_ref from, int64_t elements, double *out)
 {
     nd_operand operand = find(rank, from);
+    assert(operand.data != NULL);
     for (int64_t i = 0; i < elements; i++) {
         out[i] = number_at(&operand, i);
     }
@@ -243,6 +246,7 @@ void nd_rank_read(nd_rank *rank, nd_ref from, int64_t elements, double *out)
 void nd_rank_write(nd_rank *rank, nd_ref to, int64_t elements, const double *in)
 {
     nd_operand operand = find(rank, to);
+    assert(operand.data != NULL);
     for (int64_t i = 0; i < elements; i++) {
         switch (operand.elem) {
         case ND_ELEM_F64:
@@ -341,13 +345,13 @@ static void init_unit(nd_rank *rank, int32_t index, fill *f)
 nd_status nd_rank_init(nd_rank *rank, const nd_init_options *options, nd_error *err)
 {
     const nd_program *program = rank->program;
-    int64_t widest = 0;
+    int64_t widest = 1;
     for (int32_t i = 0; i < program->placement.pieces_count; i++) {
         int64_t cols = program->placement.pieces[i].cols;
         widest = cols > widest ? cols : widest;
     }
     fill f = {.rank = rank, .options = options, .row = malloc((size_t)widest * sizeof(double))};
-    if (f.row == NULL && widest > 0) {
+    if (f.row == NULL) {
         return nd_fail(err, ND_ENOMEM, "out of memory");
     }
     for (int32_t i = 0; i < program->placement.units_count; i++) {

@@ -246,8 +246,8 @@ void nd_build_passes(nd_builder *b, int32_t count)
 {
     passes p = {.b = b, .count = count, .micros = (int32_t)b->layout.grad_accum};
     p.layers = layers_before(b, b->layout.vpp);
-    p.kept = calloc((size_t)p.micros * (size_t)p.layers, sizeof *p.kept);
-    p.kept_head = calloc((size_t)p.micros, sizeof *p.kept_head);
+    p.kept = calloc((size_t)p.micros * (size_t)p.layers + 1, sizeof *p.kept);
+    p.kept_head = calloc((size_t)p.micros + 1, sizeof *p.kept_head);
     if (p.kept == NULL || p.kept_head == NULL) {
         b->failed = true;
     } else {

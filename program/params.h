@@ -104,7 +104,7 @@ typedef struct nd_param_list {
  * \return ND_EUNSUPPORTED naming the part of the model that a program cannot run (attention sinks, biases of experts,
  *         an embedding narrower than the model, ...); ND_ENOMEM. Free with nd_param_list_free(). */
 nd_status nd_param_list_create(const nd_model_spec *model, nd_param_list *out, nd_error *err) ND_NODISCARD;
-void nd_param_list_free(nd_param_list *list); /* NULL and an empty list are fine */
+void nd_param_list_free(nd_param_list *params); /* NULL and an empty list are fine */
 
 const char *nd_role_name(nd_role role); /* "q", ...; never NULL */
 

@@ -175,8 +175,8 @@ static void rewrite(waits *w, int32_t index)
 nd_status nd_insert_waits(nd_program *program, nd_error *err)
 {
     waits w = {.program = program, .capacity = program->ins_count + 64};
-    w.list = malloc((size_t)w.capacity * sizeof *w.list);
-    w.moved = malloc(((size_t)program->ins_count + 1) * sizeof *w.moved);
+    w.list = calloc((size_t)w.capacity, sizeof *w.list);
+    w.moved = calloc((size_t)program->ins_count + 1, sizeof *w.moved);
     w.buffers = malloc((size_t)program->buffers_count * sizeof *w.buffers);
     w.failed = w.list == NULL || w.moved == NULL || w.buffers == NULL;
     memset(w.known, -1, sizeof w.known);

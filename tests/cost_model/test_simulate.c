@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "cost_model/data_parallel.h"
-#include "program/schedule.h"
 #include "cost_model/split.h"
 #include "cost_model/stages.h"
 #include "cost_model/time.h"
+#include "program/schedule.h"
 #include "tests/cost_model/fixture.h"
 
 static fixture llama, deepseek, gemma, single;
