@@ -160,8 +160,8 @@ static void latent_heads_are_split(void)
     double *v = op_numbers(call.out[1].count);
     for (int64_t i = 0; i < ROWS * HEADS; i++) {
         for (int64_t c = 0; c < NOPE + ROT; c++) {
-            k[i * (NOPE + ROT) + c] = c < NOPE ? call.in[0].x[i * (NOPE + V_DIM) + c]
-                                               : call.in[1].x[i / HEADS * ROT + c - NOPE];
+            k[i * (NOPE + ROT) + c] =
+                c < NOPE ? call.in[0].x[i * (NOPE + V_DIM) + c] : call.in[1].x[i / HEADS * ROT + c - NOPE];
         }
         for (int64_t c = 0; c < V_DIM; c++) {
             v[i * V_DIM + c] = call.in[0].x[i * (NOPE + V_DIM) + NOPE + c];

@@ -30,7 +30,8 @@ static double *tokens(uint64_t seed)
 
 static nd_ins embed_ins(nd_ins_op op, const shard *s)
 {
-    return (nd_ins){.op = op, .rows = ROWS, .cols = COLS, .vocab = VOCAB, .vocab_first = s->first, .vocab_rows = s->rows};
+    return (nd_ins){
+        .op = op, .rows = ROWS, .cols = COLS, .vocab = VOCAB, .vocab_first = s->first, .vocab_rows = s->rows};
 }
 
 static void rows_of_a_table(void)
