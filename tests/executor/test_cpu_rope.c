@@ -85,13 +85,14 @@ static void heads_turn_by_their_positions(void)
 /* Angles are kept on a device from call to call: another map, width or base must not get the old ones. */
 static void kept_angles_are_those_of_the_call(void)
 {
+    enum { KEPT = 8 };
     nd_error err;
     nd_device *device = NULL;
     const nd_backend *cpu = nd_backend_cpu();
     ND_ASSERT_OK(cpu->open(0, ND_ELEM_F64, &device, &err));
     rope_case base = {.map = attention_map(8, 2, 0, true), .heads = 1, .dim = 4, .rot_dim = 4, .micro_batch = 1};
     base.theta = 100.0;
-    rope_case cases[7] = {base, base, base, base, base, base, base};
+    rope_case cases[KEPT] = {base, base, base, base, base, base, base, base};
     cases[1].map.member = 1;
     cases[2].map.zigzag = false;
     cases[2].map.member = 1;
@@ -100,9 +101,10 @@ static void kept_angles_are_those_of_the_call(void)
     cases[5].map.first = 1;
     cases[5].map.positions = 3;
     cases[6].inverse = true;
-    for (size_t i = 0; i < 49; i++) { /* every case after every other */
+    cases[7].map.positions = 3;                        /* as many as case 5, from another place */
+    for (size_t i = 0; i < (size_t)KEPT * KEPT; i++) { /* every case after every other */
         op_begin();
-        const rope_case *pair[2] = {&cases[i / 7], &cases[i % 7]};
+        const rope_case *pair[2] = {&cases[i / KEPT], &cases[i % KEPT]};
         for (int32_t p = 0; p < 2; p++) {
             op_call call = rope_call(pair[p], false);
             double *expected[ND_INS_OUT_MAX] = {op_numbers(call.out[0].count)};
