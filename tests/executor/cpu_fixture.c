@@ -88,6 +88,18 @@ op_operand op_out_i32(int64_t count)
     return op_i32(op_garbage(OP_I32, count), count);
 }
 
+double *op_in(const op_call *call, int32_t input)
+{
+    CU_ASSERT_PTR_NOT_NULL_FATAL(call->in[input].x);
+    return call->in[input].x;
+}
+
+double *op_old(const op_call *call, int32_t output)
+{
+    CU_ASSERT_PTR_NOT_NULL_FATAL(call->out[output].x);
+    return call->out[output].x;
+}
+
 static nd_elem elem_of(op_kind kind, nd_elem real)
 {
     switch (kind) {

@@ -49,6 +49,10 @@ op_operand op_out_wide(int64_t count);
 op_operand op_out_f64(int64_t count);
 op_operand op_out_i32(int64_t count);
 
+/** Numbers of an operand that is there. */
+double *op_in(const op_call *call, int32_t input);
+double *op_old(const op_call *call, int32_t output);
+
 /** Run the call in `real`; results[i] (as many numbers as out[i]) gets what output i holds afterwards; inputs must not
  * change unless an output lies in them. results[i] NULL: not wanted. */
 void op_run(const op_call *call, nd_elem real, double *const results[ND_INS_OUT_MAX]);

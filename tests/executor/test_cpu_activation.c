@@ -4,7 +4,10 @@
 
 #include "tests/executor/cpu_fixture.h"
 
-enum { ROWS = 6, LIVE = 4, COLS = 11, COUNT = ROWS * COLS };
+#define ROWS  INT64_C(6)
+#define LIVE  INT64_C(4)
+#define COLS  INT64_C(11)
+#define COUNT (ROWS * COLS)
 
 static double act(nd_activation kind, double x)
 {
@@ -56,8 +59,8 @@ static void check_forward(nd_ins_op op, nd_activation kind, bool live)
     }
     double *expected = op_numbers(COUNT);
     for (int64_t i = 0; i < COUNT; i++) {
-        double gated = act(kind, call.in[0].x[i]) * (op == ND_INS_GLU ? call.in[1].x[i] : 1.0);
-        expected[i] = live && i >= LIVE * COLS ? call.out[0].x[i] : gated;
+        double gated = act(kind, op_in(&call, 0)[i]) * (op == ND_INS_GLU ? op_in(&call, 1)[i] : 1.0);
+        expected[i] = live && i >= LIVE * COLS ? op_old(&call, 0)[i] : gated;
     }
     call.expected[0] = expected;
     op_check(&call, 2.0);
@@ -127,7 +130,7 @@ static void far_from_zero(void)
         call.ins.cols = call.in[0].count = call.out[0].count = FAR;
         double *expected = op_numbers(FAR);
         for (int64_t i = 0; i < FAR; i++) {
-            call.in[0].x[i] = far[i];
+            op_in(&call, 0)[i] = far[i];
             expected[i] = far[i] > 0.0 ? far[i] : 0.0;
         }
         call.expected[0] = expected;
@@ -148,7 +151,7 @@ static void gates_of_rows(void)
     op_call call = gate_call();
     double *expected = op_numbers(COUNT);
     for (int64_t i = 0; i < COUNT; i++) {
-        expected[i] = call.in[0].x[i] * 0.5 * (1.0 + tanh(0.5 * call.in[1].x[i / COLS]));
+        expected[i] = op_in(&call, 0)[i] * 0.5 * (1.0 + tanh(0.5 * op_in(&call, 1)[i / COLS]));
     }
     call.expected[0] = expected;
     op_check(&call, 2.0);

@@ -164,7 +164,7 @@ static void merging_keeps_what_other_keys_gave(void)
     double *o = op_random(5, o_count(&c));
     double *lse = op_random(6, lse_count(&c));
     for (int64_t i = 0; i < lse_count(&c); i += 3) {
-        lse[i] = -INFINITY;
+        lse[i] = -(double)INFINITY;
         memset(o + i * c.v_dim, 0, (size_t)c.v_dim * sizeof *o);
     }
     for (int32_t blind = 0; blind < 2; blind++) {
@@ -199,7 +199,7 @@ static void large_scores_stay_finite(void)
     double *lse = op_numbers(600);
     for (int64_t i = 0; i < 600; i++) {
         in.q[i] = 1.0;
-        in.k[i] = 2.0 * (double)(i / 2); /* each two keys outweigh all before by e^2 */
+        in.k[i] = (double)(i - i % 2); /* each two keys outweigh all before by e^2 */
         in.v[i] = i % 2 == 0 ? 1.0 : -1.0;
     }
     for (int64_t i = 0; i < 600; i++) {

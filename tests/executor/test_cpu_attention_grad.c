@@ -62,7 +62,7 @@ static void check_grad(const attention_case *c)
     attention_naive_grad(c, &in, g.x[0], g.x[1], g.x[2]);
     for (int32_t i = 0; i < 3; i++) {
         for (int64_t j = 0; j < g.count[i]; j++) {
-            g.x[i][j] += call.out[i].x[j];
+            g.x[i][j] += op_old(&call, i)[j];
         }
         call.expected[i] = g.x[i];
     }
@@ -149,7 +149,7 @@ static void check_ring(int32_t cp, bool zigzag, int64_t window)
             int64_t width = g.count[i] / map->positions;
             for (int64_t j = 0; j < g.count[i]; j++) {
                 int64_t at = attention_position(map, j / width) * width + j % width;
-                sums.x[i][at] += g.x[i][j] - call.out[i].x[j];
+                sums.x[i][at] += g.x[i][j] - op_old(&call, i)[j];
             }
         }
     }

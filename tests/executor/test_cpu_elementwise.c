@@ -164,7 +164,7 @@ static void gradients_are_clipped(void)
     }
 }
 
-enum { WEIGHTS = 37 };
+#define WEIGHTS INT64_C(37)
 
 /* Three steps of AdamW on one weight each, as its paper writes it. */
 static void check_adamw(bool decay, bool has_weight)
@@ -211,7 +211,9 @@ static void steps_of_the_optimizer(void)
 
 /** Heads over parts: more heads, as many, fewer (a head lies in several parts). */
 static const int64_t packings[][2] = {{8, 4}, {4, 4}, {2, 4}, {1, 4}, {2, 8}, {3, 1}};
-enum { PACKINGS = sizeof packings / sizeof packings[0], ROWS = 5, DIM = 3 };
+enum { PACKINGS = sizeof packings / sizeof packings[0] };
+#define ROWS INT64_C(5)
+#define DIM  INT64_C(3)
 
 static nd_ins pack_ins(nd_ins_op op, size_t i)
 {
@@ -257,7 +259,7 @@ static void heads_are_packed(void)
 
 static void heads_are_unpacked(void)
 {
-    for (size_t i = 0; i < 2 * PACKINGS; i++) {
+    for (size_t i = 0; i < (size_t)2 * PACKINGS; i++) {
         op_begin();
         int64_t heads = packings[i / 2][0];
         bool sum = i % 2 != 0;

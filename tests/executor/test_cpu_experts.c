@@ -4,7 +4,11 @@
 
 #include "tests/executor/cpu_fixture.h"
 
-enum { ROWS = 7, EXPERTS = 8, TOPK = 3, COLS = 5, COPIES = ROWS * TOPK };
+#define ROWS    INT64_C(7)
+#define EXPERTS INT64_C(8)
+#define TOPK    INT64_C(3)
+#define COLS    INT64_C(5)
+#define COPIES  (ROWS * TOPK)
 
 /* Different numbers in every row: no tie that a small step would break. */
 static double *distinct_logits(void)
@@ -45,7 +49,7 @@ static void expect_route(op_call *call)
         double sum = 0.0;
         double chosen = 0.0;
         for (int64_t e = 0; e < EXPERTS; e++) {
-            own[e] = exp(call->in[0].x[row * EXPERTS + e] + (call->in[1].x != NULL ? call->in[1].x[e] : 0.0));
+            own[e] = exp(op_in(call, 0)[row * EXPERTS + e] + (call->in[1].x != NULL ? op_in(call, 1)[e] : 0.0));
             sum += own[e];
         }
         for (int64_t e = 0; e < EXPERTS; e++) {
@@ -250,12 +254,12 @@ static void check_combine(bool weighted, bool accumulate, bool live)
         call.out[0].x = op_random(8, ROWS * COLS);
     }
     for (int64_t i = 0; i < ROWS * COLS; i++) {
-        expected[i] = accumulate || i >= rows * COLS ? call.out[0].x[i] : 0.0;
+        expected[i] = accumulate || i >= rows * COLS ? op_old(&call, 0)[i] : 0.0;
     }
     for (int64_t i = 0; i < rows * TOPK; i++) {
         for (int64_t c = 0; c < COLS; c++) {
-            double y = call.in[0].x[(int64_t)call.in[1].x[i] * COLS + c];
-            expected[i / TOPK * COLS + c] += weighted ? call.in[2].x[i] * y : y;
+            double y = op_in(&call, 0)[(int64_t)op_in(&call, 1)[i] * COLS + c];
+            expected[i / TOPK * COLS + c] += weighted ? op_in(&call, 2)[i] * y : y;
         }
     }
     call.expected[0] = expected;

@@ -34,7 +34,7 @@ static void expect(op_call *call, const norm_case *n)
     double *y = op_numbers(n->rows * n->cols);
     double *stats = op_numbers(call->out[1].count);
     for (int64_t row = 0; row < n->rows; row++) {
-        const double *x = call->in[0].x + row * n->cols;
+        const double *x = op_in(call, 0) + row * n->cols;
         double sum = 0.0;
         double squares = 0.0;
         for (int64_t i = 0; i < n->cols; i++) {
@@ -44,8 +44,8 @@ static void expect(op_call *call, const norm_case *n)
         double mean = n->layer_norm ? sum : 0.0;
         double deviation = sqrt(squares - mean * mean + norm_eps);
         for (int64_t i = 0; i < n->cols; i++) {
-            double weight = n->weight ? call->in[1].x[i] : 1.0;
-            double bias = n->bias ? call->in[2].x[i] : 0.0;
+            double weight = n->weight ? op_in(call, 1)[i] : 1.0;
+            double bias = n->bias ? op_in(call, 2)[i] : 0.0;
             y[row * n->cols + i] = (x[i] - mean) / deviation * weight + bias;
         }
         stats[row] = n->layer_norm ? mean : 1.0 / deviation;
@@ -90,7 +90,7 @@ static void check_gradients(op_call *forward, const norm_case *n)
     for (int32_t i = 1; i < 3; i++) { /* gradients of weight and bias are added to what was there */
         double *change = op_numbers(n->cols);
         for (int64_t c = 0; got[i] != NULL && c < n->cols; c++) {
-            change[c] = got[i][c] - back.out[i].x[c];
+            change[c] = got[i][c] - op_old(&back, i)[c];
         }
         if (got[i] != NULL) {
             op_check_gradient(forward, i, dout, change);
@@ -102,7 +102,7 @@ static void check_gradients(op_call *forward, const norm_case *n)
     op_call adding = backward_of(forward, n, forward->expected[1], dy, true);
     double *sum = op_numbers(size);
     for (int64_t i = 0; i < size; i++) {
-        sum[i] = adding.out[0].x[i] + got[0][i];
+        sum[i] = op_old(&adding, 0)[i] + got[0][i];
     }
     memcpy(adding.expected, (const double *const[]){sum, got[1], got[2], NULL}, sizeof adding.expected);
     op_check(&adding, 4.0);
@@ -145,7 +145,7 @@ static void zeros_stay_finite(void)
     op_begin();
     norm_case n = {.rows = 2, .cols = 9, .layer_norm = true};
     op_call call = forward_of(&n);
-    memset(call.in[0].x, 0, 18 * sizeof *call.in[0].x);
+    memset(op_in(&call, 0), 0, 18 * sizeof(double));
     expect(&call, &n);
     op_check(&call, 1.0);
 }

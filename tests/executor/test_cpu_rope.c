@@ -50,7 +50,7 @@ static void check_rope(const rope_case *r)
         op_call call = rope_call(r, in_place != 0);
         double *expected = op_numbers(call.out[0].count);
         for (int64_t i = 0; i < call.out[0].count; i++) {
-            expected[i] = call.in[0].x[i];
+            expected[i] = op_in(&call, 0)[i];
         }
         for (int64_t head = 0; head < call.ins.rows * r->heads; head++) {
             turn(r, attention_position(&r->map, head / r->heads / r->micro_batch), expected + head * r->dim);
@@ -140,7 +140,11 @@ static void positions_are_those_of_the_map(void)
     }
 }
 
-enum { ROWS = 5, HEADS = 3, NOPE = 4, ROT = 2, V_DIM = 7 };
+#define ROWS  INT64_C(5)
+#define HEADS INT64_C(3)
+#define NOPE  INT64_C(4)
+#define ROT   INT64_C(2)
+#define V_DIM INT64_C(7)
 
 static const nd_ins split = {.rows = ROWS, .heads = HEADS, .dim = NOPE + ROT, .rot_dim = ROT, .v_dim = V_DIM};
 
@@ -163,10 +167,10 @@ static void latent_heads_are_split(void)
     for (int64_t i = 0; i < ROWS * HEADS; i++) {
         for (int64_t c = 0; c < NOPE + ROT; c++) {
             k[i * (NOPE + ROT) + c] =
-                c < NOPE ? call.in[0].x[i * (NOPE + V_DIM) + c] : call.in[1].x[i / HEADS * ROT + c - NOPE];
+                c < NOPE ? op_in(&call, 0)[i * (NOPE + V_DIM) + c] : op_in(&call, 1)[i / HEADS * ROT + c - NOPE];
         }
         for (int64_t c = 0; c < V_DIM; c++) {
-            v[i * V_DIM + c] = call.in[0].x[i * (NOPE + V_DIM) + NOPE + c];
+            v[i * V_DIM + c] = op_in(&call, 0)[i * (NOPE + V_DIM) + NOPE + c];
         }
     }
     call.expected[0] = k;
