@@ -17,7 +17,8 @@ int64_t nd_cpu_runs(nd_cpu *cpu, nd_scratch which, const nd_seq_map *map, nd_pos
         if (last != NULL && position == last->position + last->count) {
             last->count++;
         } else {
-            runs[count++] = (nd_position_run){.first = i, .count = 1, .position = position};
+            runs[count] = (nd_position_run){.first = i, .count = 1, .position = position};
+            count++;
         }
     }
     *out = runs;

@@ -203,8 +203,9 @@ static void large_scores_stay_finite(void)
         in.v[i] = i % 2 == 0 ? 1.0 : -1.0;
     }
     for (int64_t i = 0; i < 600; i++) {
-        double sum = 0.0;
-        for (int64_t j = 0; j <= i; j++) {
+        double sum = 1.0; /* of key i itself */
+        o[i] = in.v[i];
+        for (int64_t j = 0; j < i; j++) {
             double power = exp(in.k[j] - in.k[i]);
             sum += power;
             o[i] += power * in.v[j];

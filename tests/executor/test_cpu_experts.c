@@ -34,7 +34,7 @@ static int64_t place(const double *probs, int64_t expert)
 {
     int64_t before = 0;
     for (int64_t e = 0; e < EXPERTS; e++) {
-        before += probs[e] > probs[expert] || (probs[e] == probs[expert] && e < expert);
+        before += probs[e] > probs[expert] || (e < expert && probs[e] == probs[expert]);
     }
     return before;
 }
@@ -138,7 +138,7 @@ static void copies_are_sorted_by_expert_then_row(void)
         }
         for (int64_t i = 0; i < COPIES; i++) {
             for (int64_t j = 0; j < COPIES; j++) {
-                slots[i] += experts[j] < experts[i] || (experts[j] == experts[i] && j < i) ? 1.0 : 0.0;
+                slots[i] += experts[j] < experts[i] || (j < i && experts[j] == experts[i]) ? 1.0 : 0.0;
             }
             for (int64_t e = 0; e < EXPERTS; e++) {
                 counts[e] += experts[i] == (double)e ? 1.0 : 0.0;
