@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "executor/bf16.h"
-#include "tests/executor/cpu_fixture.h"
+#include "tests/executor/attention_case.h"
 
 extern int openblas_get_num_threads(void) __attribute__((weak));
 
@@ -77,6 +77,84 @@ static void what_it_cannot_run_is_named(void)
             nd_backend_cpu()->close(device);
         }
     }
+}
+
+/* A rank without rows of its own (an expert's, a padded stage's): operands of size 0 are neither read nor
+ * written (seen by the address sanitizer). */
+static void no_rows_are_no_work(void)
+{
+    static const nd_ins_op ops[] = {
+        ND_INS_ROPE,
+        ND_INS_ATTENTION_DELTA,
+        ND_INS_SPLIT_LATENT,
+        ND_INS_SPLIT_LATENT_GRAD,
+        ND_INS_GLU,
+        ND_INS_GLU_GRAD,
+        ND_INS_ACTIVATION,
+        ND_INS_ACTIVATION_GRAD,
+        ND_INS_EMBED,
+        ND_INS_POSITIONS,
+        ND_INS_LOSS_MAX,
+        ND_INS_LOSS_SUM,
+        ND_INS_ROUTE,
+        ND_INS_ROUTE_GRAD,
+        ND_INS_ROWS_SCATTER,
+        ND_INS_ROWS_COMBINE,
+        ND_INS_ROWS_COMBINE_GRAD,
+        ND_INS_ROW_GATE,
+        ND_INS_ROW_GATE_GRAD,
+        ND_INS_PACK,
+        ND_INS_UNPACK,
+        ND_INS_ADAMW,
+    };
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        op_begin();
+        op_call call = {.ins = {.op = ops[i], .cols = 4, .heads = 2, .dim = 4, .v_dim = 3, .rot_dim = 2, .copies = 2}};
+        call.ins.parts = call.ins.micro_batch = 2;
+        call.ins.vocab = call.ins.vocab_rows = 4;
+        call.ins.theta = 1e4;
+        call.ins.q_map = attention_map(8, 2, 1, true);
+        call.ins.q_map.positions = 0;
+        for (int32_t o = 0; o < ND_INS_OUT_MAX; o++) {
+            call.in[o] = op_real(op_numbers(0), 0);
+            call.out[o] = op_out_real(0);
+        }
+        if (ops[i] == ND_INS_ADAMW) {
+            call.in[1] = op_f64(op_numbers(1), 1); /* the scale, always there */
+        }
+        op_check(&call, 0.0);
+    }
+}
+
+/* The results of no rows that are not empty themselves. */
+static void no_rows_give_zeros_and_keep_sums(void)
+{
+    op_begin();
+    op_call loss = {.ins = {.op = ND_INS_LOSS, .vocab = 4, .vocab_rows = 4, .loss_weight = 1.0},
+                    .out = {op_out_real(0), op_f64(op_random(1, 1), 1)}};
+    loss.in[4] = op_f64(op_numbers(1), 1);
+    loss.expected[1] = loss.out[1].x;
+    op_check(&loss, 0.0);
+    op_call grad = {.ins = {.op = ND_INS_EMBED_GRAD, .cols = 2, .vocab_rows = 3},
+                    .in = {op_i32(op_numbers(0), 0), op_real(op_numbers(0), 0)},
+                    .out = {op_wide(op_random(2, 6), 6)}};
+    grad.expected[0] = grad.out[0].x;
+    op_check(&grad, 0.0);
+    op_call count = {.ins = {.op = ND_INS_COUNT_LABELS},
+                     .in = {op_i32(op_numbers(0), 0)},
+                     .out = {op_out_f64(1)},
+                     .expected = {op_numbers(1)}};
+    op_check(&count, 0.0);
+    op_call sort = {.ins = {.op = ND_INS_SORT, .cols = 4, .copies = 2},
+                    .in = {op_i32(op_numbers(0), 0)},
+                    .out = {op_out_i32(0), op_out_i32(5), op_out_i32(4)},
+                    .expected = {NULL, op_numbers(5), op_numbers(4)}};
+    op_check(&sort, 0.0);
+    op_call regroup = {.ins = {.op = ND_INS_REGROUP, .cols = 4, .parts = 2},
+                       .in = {op_i32(op_numbers(4), 4), op_i32(op_numbers(4), 4)},
+                       .out = {op_out_i32(0), op_out_i32(3), op_out_i32(2), op_out_i32(2)},
+                       .expected = {NULL, op_numbers(3), op_numbers(2), op_numbers(2)}};
+    op_check(&regroup, 0.0);
 }
 
 typedef struct loaded {
@@ -238,6 +316,8 @@ int main(void)
                                          ND_TEST(more_memory_than_exists_is_refused),
                                          ND_TEST(it_does_not_compute_in_indices),
                                          ND_TEST(what_it_cannot_run_is_named),
+                                         ND_TEST(no_rows_are_no_work),
+                                         ND_TEST(no_rows_give_zeros_and_keep_sums),
                                          ND_TEST(tokens_and_labels_are_loaded),
                                          ND_TEST(threads_beside_each_other_get_the_same_bits),
                                          ND_TEST(later_calls_may_be_larger),

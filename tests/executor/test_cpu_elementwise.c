@@ -167,7 +167,7 @@ static void gradients_are_clipped(void)
 #define WEIGHTS INT64_C(37)
 
 /* Three steps of AdamW on one weight each, as its paper writes it. */
-static void check_adamw(bool decay, bool has_weight)
+static void check_adamw(bool decay, bool has_weight, double beta2)
 {
     op_begin();
     double scale = 0.5;
@@ -182,7 +182,7 @@ static void check_adamw(bool decay, bool has_weight)
                         .in = {op_wide(grad, WEIGHTS), op_f64(&scale, 1)},
                         .out = {op_wide(state[0], WEIGHTS), op_wide(state[1], WEIGHTS), op_wide(state[2], WEIGHTS)},
                         .expected = {expected[0], expected[1], expected[2]},
-                        .step = {.step = step, .lr = 0.01, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8}};
+                        .step = {.step = step, .lr = 0.01, .beta1 = 0.9, .beta2 = beta2, .eps = 1e-8}};
         call.step.weight_decay = 0.1;
         if (has_weight) {
             call.out[3] = op_out_real(WEIGHTS);
@@ -191,9 +191,9 @@ static void check_adamw(bool decay, bool has_weight)
         for (int64_t i = 0; i < WEIGHTS; i++) {
             double g = grad[i] * scale;
             expected[1][i] = 0.9 * expected[1][i] + 0.1 * g;
-            expected[2][i] = 0.95 * expected[2][i] + 0.05 * g * g;
+            expected[2][i] = beta2 * expected[2][i] + (1.0 - beta2) * g * g;
             double m = expected[1][i] / (1.0 - pow(0.9, (double)step));
-            double v = expected[2][i] / (1.0 - pow(0.95, (double)step));
+            double v = expected[2][i] / (1.0 - pow(beta2, (double)step));
             expected[0][i] -= 0.01 * (m / (sqrt(v) + 1e-8) + (decay ? 0.1 * expected[0][i] : 0.0));
         }
         op_check(&call, 4.0);
@@ -205,7 +205,8 @@ static void check_adamw(bool decay, bool has_weight)
 static void steps_of_the_optimizer(void)
 {
     for (unsigned bits = 0; bits < 4; bits++) {
-        check_adamw((bits & 1) != 0, (bits & 2) != 0);
+        check_adamw((bits & 1) != 0, (bits & 2) != 0, 0.95);
+        check_adamw((bits & 1) != 0, (bits & 2) != 0, 0.9999); /* 1 - beta2 from a rounded beta2 is 1e-4 off */
     }
 }
 
