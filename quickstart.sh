@@ -6,6 +6,7 @@ set -eu
 cd "$(dirname "$0")"
 
 packages="gcc g++ cmake ninja-build pkg-config libjansson-dev libgsl-dev libcunit1-dev"
+optional="libopenblas-dev" # fast matrix products of the executor; without it GSL's slow ones
 
 have() {
     command -v gcc >/dev/null && command -v g++ >/dev/null && command -v cmake >/dev/null &&
@@ -28,10 +29,12 @@ install_missing() {
         fi
         sudo=sudo
     fi
-    echo "quickstart.sh: installing $packages" >&2
+    echo "quickstart.sh: installing $packages $optional" >&2
     $sudo apt-get update -qq >&2
     # shellcheck disable=SC2086 # a list of words
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $optional >/dev/null ||
+        echo "quickstart.sh: $optional is not to be had; runs of layouts are slower without it" >&2
 }
 
 jobs=$(nproc 2>/dev/null || echo 2)

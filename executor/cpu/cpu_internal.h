@@ -19,6 +19,7 @@ typedef enum nd_scratch {
     ND_SCRATCH_ROWS,
     ND_SCRATCH_Q_RUNS,
     ND_SCRATCH_KV_RUNS,
+    ND_SCRATCH_ANGLES,
     ND_SCRATCH_COUNT
 } nd_scratch;
 
@@ -28,6 +29,11 @@ typedef struct nd_cpu {
     void *scratch[ND_SCRATCH_COUNT];
     size_t scratch_bytes[ND_SCRATCH_COUNT];
     bool failed; /* out of scratch memory */
+
+    /* what ND_SCRATCH_ANGLES holds (rope); angles_half 0: nothing */
+    nd_seq_map angles_map;
+    int64_t angles_half;
+    double angles_theta;
 } nd_cpu;
 
 /** At least `bytes` bytes, aligned to 64; NULL (and failed set) when there are none. */
@@ -41,13 +47,13 @@ extern const nd_cpu_kernel nd_cpu_kernels_f32[ND_INS_COUNT];
 extern const nd_cpu_kernel nd_cpu_kernels_bf16[ND_INS_COUNT];
 
 /** Consecutive positions: rows first .. first + count - 1 of a map are positions position, position + 1, ... */
-typedef struct nd_run {
+typedef struct nd_position_run {
     int64_t first, count, position;
-} nd_run;
+} nd_position_run;
 
 /** The runs of a map, in scratch memory of the device.
  * \return their number, 0 when out of memory */
-int64_t nd_cpu_runs(nd_cpu *cpu, nd_scratch which, const nd_seq_map *map, nd_run **out);
+int64_t nd_cpu_runs(nd_cpu *cpu, nd_scratch which, const nd_seq_map *map, nd_position_run **out);
 
 /** Kernels that have no floating-point type of their own. */
 void nd_cpu_load(nd_cpu *cpu, const nd_call *call);

@@ -4,20 +4,20 @@
 
 #include "executor/cpu/cpu_internal.h"
 
-int64_t nd_cpu_runs(nd_cpu *cpu, nd_scratch which, const nd_seq_map *map, nd_run **out)
+int64_t nd_cpu_runs(nd_cpu *cpu, nd_scratch which, const nd_seq_map *map, nd_position_run **out)
 {
-    nd_run *runs = nd_cpu_scratch(cpu, which, (size_t)(2 * map->cp) * sizeof *runs);
+    nd_position_run *runs = nd_cpu_scratch(cpu, which, (size_t)(2 * map->cp) * sizeof *runs);
     if (runs == NULL) {
         return 0;
     }
     int64_t count = 0;
     for (int64_t i = 0; i < map->positions; i++) {
         int64_t position = nd_seq_map_position(map, i);
-        nd_run *last = count > 0 ? &runs[count - 1] : NULL;
+        nd_position_run *last = count > 0 ? &runs[count - 1] : NULL;
         if (last != NULL && position == last->position + last->count) {
             last->count++;
         } else {
-            runs[count] = (nd_run){.first = i, .count = 1, .position = position};
+            runs[count] = (nd_position_run){.first = i, .count = 1, .position = position};
             count++;
         }
     }
