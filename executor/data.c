@@ -30,7 +30,8 @@ nd_status nd_data_open(const nd_data_options *options, nd_data **out, nd_error *
     data->options = *options;
     nd_status status = ND_OK;
     if (options->path != NULL) {
-        nd_file_request request = {.path = options->path, .origin = options->path, .format = "text", .bytes_max = file_bytes_max};
+        nd_file_request request = {
+            .path = options->path, .origin = options->path, .format = "text", .bytes_max = file_bytes_max};
         status = nd_file_read(&request, &data->bytes, &data->length, err);
         if (status == ND_OK && options->vocab < 256) {
             status = nd_fail(err, ND_EINVAL,
@@ -67,8 +68,7 @@ static int32_t fresh_token(const nd_data *data, uint64_t index)
 /* The token that follows another one unless noise replaces it. */
 static int32_t successor(const nd_data *data, int32_t token)
 {
-    return (int32_t)(nd_random_bits(data->options.seed, STREAM_MAP, (uint64_t)token) %
-                     (uint64_t)data->options.vocab);
+    return (int32_t)(nd_random_bits(data->options.seed, STREAM_MAP, (uint64_t)token) % (uint64_t)data->options.vocab);
 }
 
 /* A fresh token starts a chain of successors; walk back to it. */
