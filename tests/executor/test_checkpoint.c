@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "executor/checksum.h"
 #include "tests/executor/state.h"
 #include "tests/nd_test.h"
@@ -228,16 +229,33 @@ static void test_a_full_disk_leaves_the_checkpoint_before(void)
     state_remove(directory);
 }
 
-/* Saves step after step until it is killed. */
-static void save_for_ever(nd_run *run)
+/* A child that saves step after step until it is killed. */
+static pid_t start_saving(nd_run *run, int64_t first_step_saved)
 {
-    nd_error err = {0};
-    for (int64_t step = nd_run_steps_done(run);; step++) {
+    pid_t child = fork();
+    CU_ASSERT_TRUE_FATAL(child >= 0);
+    for (int64_t step = first_step_saved; child == 0; step++) {
+        nd_error err = {0};
         nd_run_set_steps_done(run, step);
         if (nd_run_save(run, directory, &err) != ND_OK) {
             _exit(1);
         }
     }
+    return child;
+}
+
+static void stop_saving(pid_t child)
+{
+    int status = 0;
+    CU_ASSERT_EQUAL(kill(child, SIGKILL), 0);
+    CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
+    CU_ASSERT_TRUE(WIFSIGNALED(status)); /* and not ended by a failure */
+}
+
+static void sleep_s(double seconds)
+{
+    struct timespec wait = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    (void)nanosleep(&wait, NULL);
 }
 
 static int64_t step_in(const nd_run *run)
@@ -256,26 +274,26 @@ static int64_t step_in(const nd_run *run)
 static void test_a_run_killed_at_any_time_leaves_a_checkpoint(void)
 {
     enum { KILLS = 40 };
+    nd_error err = {0};
     nd_run *run = saved_run();
+    double start_s = nd_monotonic_s();
+    ND_ASSERT_OK(nd_run_save(run, directory, &err));
+    double save_s = nd_monotonic_s() - start_s;
     int64_t before = step_in(run);
-    for (int i = 0; i < KILLS; i++) {
-        pid_t child = fork();
-        CU_ASSERT_TRUE_FATAL(child >= 0);
-        if (child == 0) {
-            save_for_ever(run);
-        }
-        struct timespec wait = {.tv_nsec = 500000L + i * 1370000L % 30000000L};
-        (void)nanosleep(&wait, NULL);
-        CU_ASSERT_EQUAL(kill(child, SIGKILL), 0);
-        int status = 0;
-        CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
-        CU_ASSERT_TRUE(WIFSIGNALED(status));
+    for (int i = 0; i < KILLS; i++) { /* spread over two and a half saves; the first replaces the step that is there */
+        pid_t child = start_saving(run, before);
+        sleep_s(2.5 * save_s * i / KILLS);
+        stop_saving(child);
         int64_t now = step_in(run);
         CU_ASSERT_TRUE(now >= before);
         before = now;
-        nd_run_set_steps_done(run, now);
     }
-    CU_ASSERT_TRUE(before > 1); /* some of the children got that far */
+    pid_t child = start_saving(run, before + 1);
+    for (int tries = 0; tries < 1000 && step_in(run) < before + 2; tries++) {
+        sleep_s(0.02);
+    }
+    stop_saving(child);
+    CU_ASSERT_TRUE(step_in(run) >= before + 2); /* such a child does save */
     nd_run_free(run);
     state_remove(directory);
 }
