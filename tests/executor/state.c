@@ -13,7 +13,7 @@
 
 enum { SEQUENCES = 8 };
 
-nd_run *state_run(const char *file, const char *text, nd_elem real)
+nd_run *state_run(const char *file, const char *layout_text, nd_elem real)
 {
     nd_error err = {0};
     nd_model_spec model;
@@ -22,7 +22,7 @@ nd_run *state_run(const char *file, const char *text, nd_elem real)
     char path[512];
     (void)snprintf(path, sizeof path, "%s/%s", ND_TEST_DATA, file);
     ND_ASSERT_OK(nd_model_load(path, false, &model, &err));
-    ND_ASSERT_OK(nd_layout_parse(text, &layout, NULL, &err));
+    ND_ASSERT_OK(nd_layout_parse(layout_text, &layout, NULL, &err));
     layout.grad_accum = SEQUENCES / (nd_layout_data_ranks(&layout) * layout.micro_batch);
     const nd_train_spec train = {.seq_len_tokens = 32, .global_batch_seqs = SEQUENCES, .base_bits = 16};
     nd_run_options options = nd_run_options_default();

@@ -6,7 +6,7 @@
 
 /** A run of tests/executor/data/`file` in a layout, over 8 sequences of 32 tokens a step, with noise in all initial
  * weights, masked labels and weight decay. NULL (and a failed assertion) when it cannot be made. */
-nd_run *state_run(const char *file, const char *layout, nd_elem real);
+nd_run *state_run(const char *file, const char *layout_text, nd_elem real);
 
 /** Take steps. */
 void state_steps(nd_run *run, int64_t count);
@@ -20,7 +20,7 @@ bool state_near(const nd_run *a, const nd_run *b, double tolerance);
 /** Remove a directory of checkpoints. */
 void state_remove(const char *directory);
 
-/** Open DIRECTORY/`name` and change, cut or append: how a file is damaged. */
+/** Damage a file: change one bit of the byte at `offset`, or cut `bytes` off its end. */
 void state_flip_byte(const char *path, int64_t offset);
 void state_cut(const char *path, int64_t bytes);
 

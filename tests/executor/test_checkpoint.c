@@ -229,17 +229,23 @@ static void test_a_full_disk_leaves_the_checkpoint_before(void)
     state_remove(directory);
 }
 
-/* A child that saves step after step until it is killed. */
+/* Saves step after step until it is killed. */
+static void save_for_ever(nd_run *run, int64_t step)
+{
+    nd_error err = {0};
+    for (nd_status status = ND_OK; status == ND_OK; step++) {
+        nd_run_set_steps_done(run, step);
+        status = nd_run_save(run, directory, &err);
+    }
+    _exit(1);
+}
+
 static pid_t start_saving(nd_run *run, int64_t first_step_saved)
 {
     pid_t child = fork();
     CU_ASSERT_TRUE_FATAL(child >= 0);
-    for (int64_t step = first_step_saved; child == 0; step++) {
-        nd_error err = {0};
-        nd_run_set_steps_done(run, step);
-        if (nd_run_save(run, directory, &err) != ND_OK) {
-            _exit(1);
-        }
+    if (child == 0) {
+        save_for_ever(run, first_step_saved);
     }
     return child;
 }
