@@ -284,6 +284,21 @@ int64_t nd_run_steps_done(const nd_run *run)
     return run->steps_done;
 }
 
+const nd_model_spec *nd_run_model(const nd_run *run)
+{
+    return &run->model;
+}
+
+const nd_run_options *nd_run_options_get(const nd_run *run)
+{
+    return &run->options;
+}
+
+void nd_run_set_steps_done(nd_run *run, int64_t steps)
+{
+    run->steps_done = steps;
+}
+
 int64_t nd_param_first(const nd_param_list *params, int32_t param)
 {
     int64_t first = 0;

@@ -55,6 +55,11 @@ nd_rank *nd_run_rank(const nd_run *run, int32_t rank);
 const nd_comm_counters *nd_run_counters(const nd_run *run, int32_t rank);
 const nd_param_list *nd_run_params(const nd_run *run);
 int64_t nd_run_steps_done(const nd_run *run);
+const nd_model_spec *nd_run_model(const nd_run *run);
+const nd_run_options *nd_run_options_get(const nd_run *run);
+
+/** Go on counting from here: the state of the ranks was loaded (executor/run_state.h). */
+void nd_run_set_steps_done(nd_run *run, int64_t steps);
 
 /** Every parameter whole, one after the other in the order of nd_run_params(), as fp64: nd_model_params().total
  * numbers. Needs memory for the whole model; for comparisons of small ones. */

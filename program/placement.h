@@ -4,7 +4,8 @@
  * Parameters are grouped into units that are sharded, gathered and reduced as one: the embedding, each layer without
  * its routed experts, the routed experts of each layer, and final norm with head. A rank holds, of every unit of its
  * pipeline stage, a tensor-parallel piece of each parameter, one after the other in a flat buffer; the buffer is padded
- * to a multiple of the ranks that share it and cut into equal shards.
+ * to a multiple of the ranks that share it and cut into equal shards. The routed experts that a rank holds are stacked
+ * by role ([experts][rows][cols] of all gates, then of all ups, then of all downs), as grouped products take them.
  */
 #ifndef ND_PROGRAM_PLACEMENT_H
 #define ND_PROGRAM_PLACEMENT_H
@@ -24,7 +25,9 @@ typedef struct nd_piece {
     int64_t valid_rows; /* rows that exist; the others pad the vocabulary and stay 0 */
     int64_t offset;     /* in the flat buffer of the unit */
     bool primary;       /* of the ranks that hold the same elements of this tp piece's parameter (tp copies, key-value
-                         * replicas, both copies of a tied embedding) this one counts them in norms and saves them */
+                         * replicas, both copies of a tied embedding) this one counts them in norms and saves them.
+                         * Copies of whole units are the caller's to skip: other dp_replicate members, and with
+                         * sharding=none all but member 0 of the unit's `shard` group */
 } nd_piece;
 
 typedef struct nd_unit {
@@ -33,9 +36,9 @@ typedef struct nd_unit {
     int32_t first_piece, pieces;
     int64_t elements;       /* of all pieces */
     nd_members_kind shard;  /* who shares it: "shard", of experts "expert_shard" */
-    int32_t shards;         /* ranks in that group */
-    int32_t shard_index;    /* of this rank */
-    int64_t shard_elements; /* of one shard; shards x shard_elements >= elements */
+    int32_t shards;         /* ranks in that group; 1 with sharding=none */
+    int32_t shard_index;    /* of this rank; 0 with sharding=none */
+    int64_t shard_elements; /* of one shard, a multiple of 16; shards x shard_elements >= elements */
 } nd_unit;
 
 typedef struct nd_placement {

@@ -1,0 +1,27 @@
+/** Runs of tiny models to save and load: shared by the tests of checkpoints. */
+#ifndef ND_TESTS_EXECUTOR_STATE_H
+#define ND_TESTS_EXECUTOR_STATE_H
+
+#include "executor/run_state.h"
+
+/** A run of tests/executor/data/`file` in a layout, over 8 sequences of 32 tokens a step, with noise in all initial
+ * weights, masked labels and weight decay. NULL (and a failed assertion) when it cannot be made. */
+nd_run *state_run(const char *file, const char *layout_text, nd_elem real);
+
+/** Take steps. */
+void state_steps(nd_run *run, int64_t count);
+
+/** Whether weights, masters and both moments of all ranks have the same bits; both runs have one layout. */
+bool state_equal(const nd_run *a, const nd_run *b);
+
+/** Whether all parameters agree: largest difference at most `tolerance`. */
+bool state_near(const nd_run *a, const nd_run *b, double tolerance);
+
+/** Remove a directory of checkpoints. */
+void state_remove(const char *directory);
+
+/** Damage a file: change one bit of the byte at `offset`, or cut `bytes` off its end. */
+void state_flip_byte(const char *path, int64_t offset);
+void state_cut(const char *path, int64_t bytes);
+
+#endif
