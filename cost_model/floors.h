@@ -21,6 +21,16 @@ typedef struct nd_memory_floor {
 nd_memory_floor nd_memory_floor_of(const nd_cost_context *context, const nd_layout *layout,
                                    const nd_block_prices *prices, const nd_stage_split *split, int64_t data_ranks);
 
+/** The same for every balanced split, without computing one. With a layer of S bytes of states and A bytes of
+ * activations of a micro-batch, of which f_i are in flight on stage i, stage i has room for P / (S + f_i A) layers in P
+ * bytes; all layers find room only where P >= layers / sum of 1 / (S + f_i A), embedding and head beside them. With
+ * several kinds of layer each is weighed where it takes least of that.
+ *
+ * No bound (all 0) where the estimate does not look at every stage (nd_stage_candidates()), with one stage, and where
+ * adapters train or activations are offloaded: states and activations are not in proportion to the layers then. */
+nd_memory_floor nd_memory_floor_any_split(const nd_cost_context *context, const nd_layout *layout,
+                                          const nd_block_prices *prices, int64_t data_ranks);
+
 /** Seconds of forward and backward of one micro-batch through the whole model on one rank of each stage, embedding and
  * head included, without recompute. */
 double nd_work_floor_s(const nd_cost_context *context, const nd_block_prices *prices);

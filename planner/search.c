@@ -115,6 +115,9 @@ static void walk_units(search *s)
     size_t entries = nd_board_entries(s->kept);
     int64_t round = FIRST_ROUND < s->round_max ? FIRST_ROUND : s->round_max;
     for (s->cursor = 0; s->cursor < s->units_count && goes_on(s); s->cursor += round) {
+        if (options->until_sure && s->known.has_safe) {
+            return;
+        }
         if (rest_is_slower(s)) {
             reject_rest(s);
             return;
@@ -217,7 +220,7 @@ static void retime_turn(void *shared, int64_t index, int32_t worker)
 static void refine(search *s)
 {
     nd_board *known = &s->known;
-    if (!s->scene.context->simulates) {
+    if (!s->scene.context->simulates || s->scene.options->until_sure) { /* nobody asked which is the fastest */
         return;
     }
     nd_pool_run(s->pool, known->meshes.count + known->all.count, retime_turn, s);

@@ -37,6 +37,10 @@ typedef struct nd_search_options {
     uint32_t limited;   /* ... bit set when limited (degrees and micro_batch only) */
     bool include_unfit; /* also rank layouts that do not fit */
     bool exhaustive;    /* look at every layout, however slow: for tests and comparisons; the plans are the same */
+    bool plans_only;    /* rejections and their counts are not asked for: which bound left a layout out is not told
+                         * apart, which saves time; the plans and the closest layout are the same */
+    bool until_sure;    /* ask only whether something surely fits: end with the first round that finds it, whatever its
+                         * time. When nothing does, plans and closest layout are the same as without */
     nd_search_control control;
 } nd_search_options;
 
