@@ -145,16 +145,22 @@ static double fullest_bytes(const pipeline_load *load, const measure *m)
     return rounding_slack * sum / load->room_sum;
 }
 
-/* Whether nd_stage_candidates() misses no stage of a balanced split: of unlike stages between the ends it takes 14, and
- * 15 have at least so many layers that the others would not get one each. */
-static bool looks_at_every_stage(const nd_model_spec *model, int32_t pp)
+/* Whether nd_stage_candidates() misses no stage that could be the fullest of a balanced split: of unlike stages between
+ * the ends it takes 14, and 15 have at least so many layers that the others would not get one each. */
+static bool sees_balanced(const nd_model_spec *model, int32_t pp)
 {
-    /* 1 + 2 + ... + 15 of one kind; of two kinds 2 stages can have one layer, 3 two, 4 three, 5 four and one five, ...
-     */
+    /* of one kind 1 + 2 + ... + 15; of two kinds two stages can have one layer, three two, four three, ... */
     static const int64_t least_layers[ND_LAYER_KINDS_MAX] = {120, 45, 33, 27};
     enum { UNLIKE = 15 };
     static_assert(UNLIKE == ND_STAGE_CANDIDATES_MAX - 1, "stages between the ends, one more than are looked at");
     return pp <= ND_STAGE_CANDIDATES_MAX || model->layers < least_layers[model->layer_kinds_count - 1] + pp - UNLIKE;
+}
+
+/* The same of an even one, whose chunks are equal when there are several to a stage (else it is not legal). */
+static bool sees_even(const nd_model_spec *model, int32_t pp)
+{
+    enum { EVERY_STAGE_UP_TO = 8 };
+    return model->layer_kinds_count == 1 || pp <= EVERY_STAGE_UP_TO;
 }
 
 nd_memory_floor nd_memory_floor_any_split(const nd_cost_context *context, const nd_layout *layout,
@@ -164,8 +170,9 @@ nd_memory_floor nd_memory_floor_any_split(const nd_cost_context *context, const 
     const nd_calibration *calibration = context->calibration;
     nd_memory_floor floor = {0.0, 0.0, 0.0};
     int32_t pp = layout->size[ND_AXIS_PP];
-    if (pp == 1 || !looks_at_every_stage(context->model, pp) || context->train->lora_rank > 0 ||
-        layout->offload == ND_OFFLOAD_ACTIVATIONS) {
+    bool sees =
+        sees_balanced(context->model, pp) && (layout->split == ND_SPLIT_BALANCED || sees_even(context->model, pp));
+    if (pp == 1 || !sees || context->train->lora_rank > 0 || layout->offload == ND_OFFLOAD_ACTIVATIONS) {
         return floor;
     }
     pipeline_load load = weigh(context, layout, prices, data_ranks);

@@ -21,13 +21,14 @@ typedef struct nd_memory_floor {
 nd_memory_floor nd_memory_floor_of(const nd_cost_context *context, const nd_layout *layout,
                                    const nd_block_prices *prices, const nd_stage_split *split, int64_t data_ranks);
 
-/** The same for every balanced split, without computing one. With a layer of S bytes of states and A bytes of
+/** The same for every balanced split, and when the layout's is even for that, too, without computing one. With vpp 1
+ * every other vpp is included. With a layer of S bytes of states and A bytes of
  * activations of a micro-batch, of which f_i are in flight on stage i, stage i has room for P / (S + f_i A) layers in P
  * bytes; all layers find room only where P >= layers / sum of 1 / (S + f_i A), embedding and head beside them. With
  * several kinds of layer each is weighed where it takes least of that.
  *
- * No bound (all 0) where the estimate does not look at every stage (nd_stage_candidates()), with one stage, and where
- * adapters train or activations are offloaded: states and activations are not in proportion to the layers then. */
+ * No bound (all 0) with one stage, and where adapters train or activations are offloaded: states and activations are
+ * not in proportion to the layers then. Nor where the estimate may miss the fullest stage (nd_stage_candidates()). */
 nd_memory_floor nd_memory_floor_any_split(const nd_cost_context *context, const nd_layout *layout,
                                           const nd_block_prices *prices, int64_t data_ranks);
 

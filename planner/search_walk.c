@@ -156,11 +156,21 @@ static bool is_too_large(const walk *w)
 /* The same whatever the layers of its stages are, so that they need not be divided. */
 static bool is_too_large_anyhow(walk *w, int32_t data_ranks)
 {
-    if (!w->scene->options->plans_only || w->divided || w->layout.split != ND_SPLIT_BALANCED) {
+    if (!w->scene->options->plans_only) {
         return false;
     }
+    w->layout.size[ND_AXIS_DP_REPLICATE] = 1;
+    w->layout.size[ND_AXIS_DP_SHARD] = data_ranks;
     take_memory(w, nd_memory_floor_any_split(w->scene->context, &w->layout, &w->prices, data_ranks));
     return is_too_large(w);
+}
+
+/* The same for every vpp and schedule. */
+static bool is_too_deep(walk *w, int32_t data_ranks)
+{
+    w->layout.vpp = 1;
+    w->layout.split = ND_SPLIT_EVEN;
+    return is_too_large_anyhow(w, data_ranks);
 }
 
 /* The layers of each stage; w->repeats when balanced stages are the even ones: the same layout again. */
@@ -199,7 +209,7 @@ static void walk_pipeline(walk *w, int32_t data_ranks)
         reject_pipeline(w, nd_rule_slower);
         return;
     }
-    if (is_too_large_anyhow(w, data_ranks)) {
+    if (w->layout.split == ND_SPLIT_BALANCED && !w->divided && is_too_large_anyhow(w, data_ranks)) {
         w->board->unfit += nd_count_below_pipeline(&w->scene->space, w->layout, NULL);
         return;
     }
@@ -237,6 +247,11 @@ static void walk_pipelines(walk *w)
         nd_pipeline_choice choices[ND_PIPELINES_MAX];
         int32_t count = nd_space_pipelines(space, pp, choices);
         w->layout.size[ND_AXIS_PP] = pp;
+        w->bound.capacity_bytes = (double)w->scene->context->cluster->gpu.memory_bytes;
+        if (is_too_deep(w, ranks / pp)) {
+            w->board->unfit += space->pipelines_count[i] * nd_count_below_pipeline(space, w->layout, NULL);
+            continue;
+        }
         w->divided = false;
         for (int32_t c = 0; c < count && !is_answered(w); c++) {
             bool same_layers = c > 0 && choices[c].vpp == w->layout.vpp && choices[c].split == w->layout.split;
