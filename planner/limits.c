@@ -17,7 +17,8 @@ const char *nd_limit_quantity_name(nd_limit_quantity quantity)
 nd_status nd_limit_search(nd_limit_hunt *hunt, int64_t value, const nd_cluster_spec *cluster,
                           const nd_train_spec *train, uint32_t pinned, bool rough, nd_error *err)
 {
-    return rough ? nd_point_ask(hunt->task, value, cluster, train, pinned, &hunt->pin, &hunt->point, err)
+    bool any_closest = hunt->out->quantity != ND_LIMIT_GPUS; /* there it tells whether more GPUs help */
+    return rough ? nd_point_ask(hunt->task, value, cluster, train, pinned, &hunt->pin, any_closest, &hunt->point, err)
                  : nd_point_search(hunt->task, value, cluster, train, pinned, &hunt->pin, &hunt->point, err);
 }
 

@@ -40,7 +40,8 @@ typedef struct nd_search_options {
     bool plans_only;    /* rejections and their counts are not asked for: which bound left a layout out is not told
                          * apart, which saves time; the plans and the closest layout are the same */
     bool until_sure;    /* ask only whether something surely fits: end with the first round that finds it, whatever its
-                         * time. When nothing does, plans and closest layout are the same as without */
+                         * time. When nothing does, the closest layout is the same as without */
+    bool any_closest;   /* where nothing fits, it does not matter how close the closest layout comes */
     nd_search_control control;
 } nd_search_options;
 

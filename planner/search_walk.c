@@ -141,6 +141,13 @@ static void take_memory(walk *w, nd_memory_floor floor)
     w->bound.peak_high_bytes = floor.peak_high_bytes;
 }
 
+/* Where nothing fits, a legal layout is known that can stand for the closest. */
+static bool knows_any_closest(const walk *w)
+{
+    return w->scene->options->any_closest &&
+           (nd_board_closest(w->scene->known) != NULL || nd_board_closest(w->board) != NULL);
+}
+
 /* Nothing below fits, and it does not matter by how much; or nothing surely, and it is known that something may. */
 static bool is_too_large(const walk *w)
 {
@@ -149,8 +156,9 @@ static bool is_too_large(const walk *w)
         return true;
     }
     return !options->include_unfit && !options->exhaustive && w->bound.peak_low_bytes > w->bound.capacity_bytes &&
-           (!nothing_fits_yet(w) || (!nd_board_may_be_closest(w->scene->known, w->bound.peak_bytes) ||
-                                     !nd_board_may_be_closest(w->board, w->bound.peak_bytes)));
+           (!nothing_fits_yet(w) || knows_any_closest(w) ||
+            (!nd_board_may_be_closest(w->scene->known, w->bound.peak_bytes) ||
+             !nd_board_may_be_closest(w->board, w->bound.peak_bytes)));
 }
 
 /* The same whatever the layers of its stages are, so that they need not be divided. */
@@ -222,11 +230,14 @@ static void walk_pipeline(walk *w, int32_t data_ranks)
     }
     w->piped[0] = false;
     w->piped[1] = false;
-    w->bound.step_s = pipeline_floor_s(w);
     take_memory(w, nd_memory_floor_of(context, &w->layout, &w->prices, &w->split, data_ranks));
+    bool too_large = is_too_large(w);
+    if (!too_large || !w->scene->options->plans_only) { /* else it does not matter whether it is slower, too */
+        w->bound.step_s = pipeline_floor_s(w);
+    }
     if (is_closed(w)) {
         reject_pipeline(w, nd_rule_slower);
-    } else if (is_too_large(w)) {
+    } else if (too_large) {
         w->board->unfit += nd_count_below_pipeline(&w->scene->space, w->layout, NULL);
     } else {
         walk_data(w, data_ranks);
