@@ -28,6 +28,7 @@ typedef struct search {
     int64_t cursor; /* first unit of the round */
     int32_t kept;   /* entries of a list while searching: what is shown, and what a simulation may bring up */
     nd_ranked *entries;
+    uint32_t *tags, *known_tags;
     nd_pool *pool;
     bool stopped;
 } search;
@@ -126,7 +127,8 @@ static void walk_units(search *s)
         round = s->cursor == 0 ? round : 2 * round < s->round_max ? 2 * round : s->round_max;
         round = round < left ? round : left;
         for (int64_t i = 0; i < round; i++) {
-            nd_board_init(&s->boards[i], options->objective, s->kept, s->entries + (size_t)i * entries);
+            nd_board_init(&s->boards[i], options->objective, s->kept, s->entries + (size_t)i * entries,
+                          s->tags + (size_t)i * nd_board_tags(s->kept));
         }
         nd_pool_run(s->pool, round, walk_turn, s);
         for (int64_t i = 0; i < round; i++) {
@@ -266,7 +268,8 @@ static nd_status prepare(search *s, nd_error *err)
     s->pool = nd_pool_create(s->units_count < THREADS_WORTH_UNITS ? 1 : threads);
     s->boards = calloc((size_t)s->round_max, sizeof *s->boards);
     s->entries = calloc((size_t)s->round_max * entries, sizeof *s->entries);
-    if (s->pool == NULL || s->boards == NULL || s->entries == NULL) {
+    s->tags = calloc((size_t)s->round_max * nd_board_tags(s->kept), sizeof *s->tags);
+    if (s->pool == NULL || s->boards == NULL || s->entries == NULL || s->tags == NULL) {
         return nd_fail(err, ND_ENOMEM, "out of memory for a list of %" PRId32 " plans", options->top);
     }
     return ND_OK;
@@ -275,7 +278,7 @@ static nd_status prepare(search *s, nd_error *err)
 static nd_status run_search(search *s, nd_ranked *entries, nd_plan_list *list, nd_error *err)
 {
     const nd_search_options *options = s->scene.options;
-    nd_board_init(&s->known, options->objective, s->kept, entries);
+    nd_board_init(&s->known, options->objective, s->kept, entries, s->known_tags);
     s->scene.known = &s->known;
     nd_search_space_init(s->scene.context, options, &s->scene.space);
     ND_TRY(nd_search_units(&s->scene, &s->units, &s->units_count, &s->searched, &s->known.rejections, err));
@@ -311,6 +314,11 @@ nd_status nd_search(const nd_cost_context *context, const nd_framework *framewor
     }
     s->scene = (nd_search_scene){.context = context, .framework = framework, .options = options};
     s->kept = kept;
+    s->known_tags = calloc(nd_board_tags(kept), sizeof *s->known_tags);
+    if (s->known_tags == NULL) {
+        status = nd_fail(err, ND_ENOMEM, "out of memory for a list of %" PRId32 " plans", options->top);
+        goto cleanup;
+    }
     s->scene.base = nd_layout_single();
     if ((options->pinned >> ND_LAYOUT_KEY_OFFLOAD & 1u) != 0) {
         s->scene.base.offload = options->pin.offload; /* never searched: it trades time for memory on the user's word */
@@ -328,6 +336,8 @@ cleanup:
         free(s->units);
         free(s->boards);
         free(s->entries);
+        free(s->tags);
+        free(s->known_tags);
     }
     free(plans);
     free(list);
