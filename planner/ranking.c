@@ -115,6 +115,30 @@ static uint32_t tag_of(const nd_ranked *entry)
     return (tag ^ (uint32_t)entry->layout.ep) * factor;
 }
 
+/* The first entry from `i` on that may have the tag. Blocks are compared without a branch for each tag, which compilers
+ * turn into vector code. */
+static int32_t next_tag(const nd_ranking *ranking, int32_t i, uint32_t tag)
+{
+    enum { BLOCK = 16 };
+    const uint32_t *tags = ranking->tags;
+    if (tags == NULL) {
+        return i;
+    }
+    for (; i + BLOCK <= ranking->count; i += BLOCK) {
+        uint32_t found = 0;
+        for (int32_t k = 0; k < BLOCK; k++) {
+            found |= (uint32_t)(tags[i + k] == tag);
+        }
+        if (found != 0) {
+            break;
+        }
+    }
+    while (i < ranking->count && tags[i] != tag) {
+        i++;
+    }
+    return i;
+}
+
 /* The entry of the candidate's key; -1 when there is none. */
 static int32_t find_key(const nd_ranking *ranking, const nd_ranked *candidate)
 {
@@ -122,9 +146,8 @@ static int32_t find_key(const nd_ranking *ranking, const nd_ranked *candidate)
         return -1;
     }
     uint32_t tag = tag_of(candidate);
-    for (int32_t i = 0; i < ranking->count; i++) {
-        bool may_be = ranking->tags == NULL || ranking->tags[i] == tag;
-        if (may_be && same_key(ranking->key, candidate, &ranking->entries[i])) {
+    for (int32_t i = next_tag(ranking, 0, tag); i < ranking->count; i = next_tag(ranking, i + 1, tag)) {
+        if (same_key(ranking->key, candidate, &ranking->entries[i])) {
             return i;
         }
     }
