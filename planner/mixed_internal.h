@@ -25,6 +25,20 @@ typedef struct nd_mixed_line {
     int32_t part_of[ND_MIXED_STAGES_MAX];
 } nd_mixed_line;
 
+/** A part of the search: from where to where it takes the progress of the whole. */
+typedef struct nd_mixed_share {
+    const nd_search_control *control;
+    double from_frac, to_frac;
+    bool stopped;
+} nd_mixed_share;
+
+/** Tell the control that `done_frac` of the share is done (as nd_search_control.progress: `data` is the
+ * nd_mixed_share). \return false when the control says stop, now or before */
+bool nd_mixed_share_goes_on(void *data, double done_frac);
+
+/** Why a way has no plan that was not searched to its end. */
+extern const char nd_mixed_interrupted[];
+
 /** What a candidate needs beside itself; made once for a search. */
 typedef struct nd_mixed_scene {
     const nd_mixed_input *input;
@@ -86,9 +100,11 @@ bool nd_mixed_admits(const nd_search_options *options, const nd_layout *layout, 
 
 /** mixed_space.c: the best pipeline of each order of parts, best order first.
  * \param[out] options  room for ND_MIXED_ORDERS_SHOWN
- * \return how many were written; 0: none fits, *why says why */
-nd_status nd_mixed_search_stages(const nd_mixed_input *input, nd_mixed_option *options, int32_t *count,
-                                 nd_mixed_plan *counters, char *why, size_t why_bytes, nd_error *err) ND_NODISCARD;
+ * \param[in,out] share  says when to stop
+ * \param[out] count  how many were written; 0: none fits, *why says why */
+nd_status nd_mixed_search_stages(const nd_mixed_input *input, nd_mixed_share *share, nd_mixed_option *options,
+                                 int32_t *count, nd_mixed_plan *counters, char *why, size_t why_bytes,
+                                 nd_error *err) ND_NODISCARD;
 
 ND_END_DECLS
 
