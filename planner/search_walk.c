@@ -258,7 +258,7 @@ static void walk_pipelines(walk *w)
         nd_pipeline_choice choices[ND_PIPELINES_MAX];
         int32_t count = nd_space_pipelines(space, pp, choices);
         w->layout.size[ND_AXIS_PP] = pp;
-        w->bound.capacity_bytes = (double)w->scene->context->cluster->gpu.memory_bytes;
+        w->bound = (nd_bound){.capacity_bytes = (double)w->scene->context->cluster->gpu.memory_bytes};
         if (is_too_deep(w, ranks / pp)) {
             w->board->unfit += space->pipelines_count[i] * nd_count_below_pipeline(space, w->layout, NULL);
             continue;
