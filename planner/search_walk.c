@@ -152,10 +152,13 @@ static bool knows_any_closest(const walk *w)
 static bool is_too_large(const walk *w)
 {
     const nd_search_options *options = w->scene->options;
+    if (options->include_unfit || options->exhaustive) {
+        return false;
+    }
     if (options->until_sure && !nothing_fits_yet(w) && w->bound.peak_high_bytes > w->bound.capacity_bytes) {
         return true;
     }
-    return !options->include_unfit && !options->exhaustive && w->bound.peak_low_bytes > w->bound.capacity_bytes &&
+    return w->bound.peak_low_bytes > w->bound.capacity_bytes &&
            (!nothing_fits_yet(w) || knows_any_closest(w) ||
             (!nd_board_may_be_closest(w->scene->known, w->bound.peak_bytes) ||
              !nd_board_may_be_closest(w->board, w->bound.peak_bytes)));

@@ -90,7 +90,7 @@ static void find_place(const nd_plan_list *list, nd_why *out)
             place->rank += before;
         }
     }
-    /* a full list has at most two plans of a mesh, unless it has all meshes */
+    /* a full list has at most two plans of a mesh, unless it has all meshes and others of their variants */
     place->at_least = list->count == LISTED && 2 * place->meshes >= list->count;
     const nd_plan *other = first != NULL ? first : next;
     place->has_other = other != NULL;

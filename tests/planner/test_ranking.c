@@ -82,6 +82,39 @@ static void test_one_entry_per_mesh_and_verdict(void)
     }
 }
 
+/* A list with tags is the one without, also past the blocks in which tags are compared and after times changed. */
+static void test_tags_change_nothing(void)
+{
+    enum { ROOM = 45, MESHES = 64, CANDIDATES = 2000 };
+    static nd_ranked plain_entries[ROOM], tagged_entries[ROOM];
+    uint32_t tags[ROOM] = {0};
+    nd_ranking plain = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, plain_entries, ROOM, 0, NULL};
+    nd_ranking tagged = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, tagged_entries, ROOM, 0, tags};
+    uint32_t state = 5;
+    for (int32_t i = 0; i < CANDIDATES; i++) {
+        state = state * 1664525u + 1013904223u;
+        int32_t mesh = 1 + (int32_t)(state >> 8) % MESHES;
+        double step_s = (double)((state >> 12) % 4096) * (1.0 - (double)i / (2.0 * CANDIDATES));
+        nd_ranked entry = ranked(mesh, i, step_s, 0.0, i % 3 == 0 ? ND_VERDICT_BORDERLINE : ND_VERDICT_FITS);
+        CU_ASSERT_EQUAL(nd_ranking_would_take(&plain, &entry), nd_ranking_would_take(&tagged, &entry));
+        nd_ranking_add(&plain, &entry);
+        nd_ranking_add(&tagged, &entry);
+        if (i == CANDIDATES / 2) {
+            for (int32_t k = 0; k < plain.count; k++) {
+                plain_entries[k].step_s = tagged_entries[k].step_s = (double)((k * 29) % 101);
+            }
+            nd_ranking_sort(&plain);
+            nd_ranking_sort(&tagged);
+        }
+    }
+    CU_ASSERT_EQUAL_FATAL(plain.count, ROOM);
+    CU_ASSERT_EQUAL_FATAL(tagged.count, ROOM);
+    for (int32_t i = 0; i < ROOM; i++) {
+        CU_ASSERT_TRUE(nd_same_layout(&plain_entries[i].layout, &tagged_entries[i].layout));
+        CU_ASSERT_EQUAL(plain_entries[i].step_s, tagged_entries[i].step_s);
+    }
+}
+
 static void test_would_take_agrees_with_add(void)
 {
     nd_ranked entries[2];
@@ -217,6 +250,7 @@ int main(void)
         ND_TEST(test_what_does_not_fit_or_has_no_time_comes_last),
         ND_TEST(test_a_bounded_list_keeps_the_best_of_any_order),
         ND_TEST(test_one_entry_per_mesh_and_verdict),
+        ND_TEST(test_tags_change_nothing),
         ND_TEST(test_would_take_agrees_with_add),
         ND_TEST(test_a_borderline_plan_does_not_hide_the_safe_one),
         ND_TEST(test_a_list_of_two_or_more_holds_a_plan_that_surely_fits),
