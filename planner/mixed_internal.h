@@ -76,10 +76,16 @@ double nd_mixed_least_s(const nd_mixed_work *work, const nd_mixed_line *line, do
 bool nd_mixed_divide(const nd_model_spec *model, const nd_mixed_work *work, const nd_mixed_line *line,
                      const int32_t *most, double pace_s, int32_t layers[ND_MIXED_STAGES_MAX]);
 
-/** mixed_stages.c: how many layers a stage of each part can hold at most, were its micro-batches fewest and without
- * embedding and head. Models with several kinds of layers are counted in their heaviest. */
-void nd_mixed_room(const nd_mixed_input *input, const nd_layout *layout, const nd_block_prices *prices,
-                   int32_t room[ND_MIXED_PARTS_MAX]);
+/** How many layers stages can hold at most. Models with several kinds of layers are counted in their heaviest. */
+typedef struct nd_mixed_room {
+    int32_t layers[ND_MIXED_PARTS_MAX]; /* of each part, were micro-batches fewest and without embedding and head */
+    /* exactly, of a stage without embedding and head that has so many micro-batches in flight; -1: not looked at */
+    int32_t inner[ND_MIXED_PARTS_MAX][ND_MIXED_STAGES_MAX + 1];
+} nd_mixed_room;
+
+/** mixed_stages.c: the room of every pipeline of this layout, whatever its line; `inner` is filled when asked for. */
+void nd_mixed_room_of(const nd_mixed_input *input, const nd_layout *layout, const nd_block_prices *prices,
+                      nd_mixed_room *out);
 
 /** What stragglers of all nodes in use make of a step without any, >= 1.
  * \param[in] grid  ranks of one stage */
@@ -87,12 +93,12 @@ double nd_mixed_straggling(const nd_mixed_input *input, const nd_mixed_line *lin
 
 /** Divide the layers over `line`, check every stage's memory against its own GPU, price the step.
  *
- * \param[in]  room     of nd_mixed_room()
+ * \param[in,out] room  of nd_mixed_room_of()
  * \param[in]  limit_s  give up when the step surely takes longer
  * \param[out] unfit    true when memory was the reason to refuse
  * \param[out] out      untouched when false is returned */
 bool nd_mixed_price_line(const nd_mixed_scene *scene, const nd_layout *layout, const nd_block_prices *prices,
-                         const nd_mixed_work *work, const int32_t *room, const nd_mixed_line *line, double limit_s,
+                         const nd_mixed_work *work, nd_mixed_room *room, const nd_mixed_line *line, double limit_s,
                          bool *unfit, nd_mixed_option *out);
 
 /** mixed_pins.c: whether the pins and limits of `keys` (bit 1u << nd_layout_key) admit the layout. */

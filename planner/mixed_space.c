@@ -29,9 +29,9 @@ typedef struct walk {
     nd_layout layout;
     nd_block_prices prices[ND_MIXED_PARTS_MAX];
     bool priced;
-    nd_mixed_work work;               /* of the current block, without adding up gradients */
-    int32_t room[ND_MIXED_PARTS_MAX]; /* layers that a stage of each part can hold */
-    double shown_s;                   /* step of the last order that will be shown; HUGE_VAL while there are fewer */
+    nd_mixed_work work; /* of the current block, without adding up gradients */
+    nd_mixed_room room;
+    double shown_s; /* step of the last order that will be shown; HUGE_VAL while there are fewer */
     int64_t searched, unfit;
     const char *broken; /* first rule that a whole candidate broke */
 } walk;
@@ -149,7 +149,7 @@ static bool has_room(const walk *w, const nd_mixed_line *line)
 {
     int64_t room = 0;
     for (int32_t g = 0; g < line->groups; g++) {
-        room += (int64_t)line->stages[g] * w->room[line->part[g]];
+        room += (int64_t)line->stages[g] * w->room.layers[line->part[g]];
     }
     return room >= w->input->parts[0]->model->layers;
 }
@@ -177,7 +177,7 @@ static void visit(walk *w, int32_t o, nd_mixed_line *line, const nd_mixed_work *
         w->broken = w->broken == NULL ? rule : w->broken;
         return;
     }
-    if (nd_mixed_price_line(&w->scene, &w->layout, w->prices, work, w->room, line, limit_s, &unfit, best)) {
+    if (nd_mixed_price_line(&w->scene, &w->layout, w->prices, work, &w->room, line, limit_s, &unfit, best)) {
         update_shown(w);
     }
     w->unfit += unfit;
@@ -268,7 +268,7 @@ static void walk_orders(walk *w, int64_t grid)
             continue;
         }
         if (!has_rooms) {
-            nd_mixed_room(w->input, &w->layout, w->prices, w->room);
+            nd_mixed_room_of(w->input, &w->layout, w->prices, &w->room);
             has_rooms = true;
         }
         walk_stages(w, o, grid, &work);
