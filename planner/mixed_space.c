@@ -324,7 +324,7 @@ static void walk_memory_modes(walk *w)
     bool pinned = (w->options->pinned >> ND_LAYOUT_KEY_RECOMPUTE & 1u) != 0;
     size_t count = pinned ? 1 : sizeof recomputes / sizeof recomputes[0];
     for (int32_t d = 0; d < w->divisors_count && w->divisors[d] <= MICRO_BATCH_CAP; d++) {
-        for (size_t r = 0; r < count && !w->share->stopped; r++) {
+        for (size_t r = 0; r < count && nd_mixed_share_goes_on(w->share, w->done_frac); r++) {
             w->layout.micro_batch = (int32_t)w->divisors[d];
             w->layout.recompute = pinned ? w->options->pin.recompute : recomputes[r].mode;
             w->layout.recompute_every = pinned ? w->options->pin.recompute_every : recomputes[r].every;

@@ -252,8 +252,8 @@ static bool too_dear(const scale_search *s, int64_t gpus)
     return cheaper >= s->options->search.top;
 }
 
-/* Whether the last of `more` sizes after this one will surely be searched: pins admit it, the goal is not reached before,
- * and the list is not full before, so that nothing is too dear. */
+/* Whether the last of `more` sizes after this one will surely be searched: pins admit it, the goal is not reached
+ * before, and the list is not full before, so that nothing is too dear. */
 static bool is_followed(const scale_search *s, int32_t more)
 {
     const nd_scale_options *options = s->options;
