@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "core/integers.h"
 #include "planner/mixed.h"
 #include "reports/mixed_report.h"
@@ -164,7 +165,15 @@ static nd_status answer(const nd_options *options, const nd_search_options *sear
     for (int32_t i = 0; i < all->cluster.parts_count; i++) {
         input.parts[i] = &all->parts[i].cost;
     }
-    ND_TRY(nd_mixed_search(&input, &all->plan, err));
+    nd_search_options controlled = *search;
+    input.options = &controlled;
+    ND_TRY(nd_progress_start(options, &controlled.control, err));
+    nd_status status = nd_mixed_search(&input, &all->plan, err);
+    nd_progress_end();
+    ND_TRY(status);
+    if (all->plan.interrupted) {
+        fputs("ndplan: interrupted: the best of what was looked at until then is shown\n", stderr);
+    }
     nd_report_context context = nd_inputs_report(options, &all->parts[0]);
     context.mixed = &all->cluster;
     context.assumptions = all->assumptions;
@@ -197,7 +206,7 @@ nd_status nd_mixed_suggest(const nd_options *options, const nd_search_options *s
     if (status == ND_OK && all->cluster.parts_count > 1) {
         *handled = true;
         status = answer(options, search, format, all, err);
-        *exit_status = all->plan.best >= 0 ? ND_EXIT_DONE : ND_EXIT_NO;
+        *exit_status = all->plan.interrupted ? ND_EXIT_INTERRUPTED : all->plan.best >= 0 ? ND_EXIT_DONE : ND_EXIT_NO;
     }
     free(all);
     return status;

@@ -21,6 +21,17 @@ typedef struct nd_memory_floor {
 nd_memory_floor nd_memory_floor_of(const nd_cost_context *context, const nd_layout *layout,
                                    const nd_block_prices *prices, const nd_stage_split *split, int64_t data_ranks);
 
+/** The same for every balanced split, and when the layout's is even for that, too, without computing one. With vpp 1
+ * every other vpp is included. With a layer of S bytes of states and A bytes of
+ * activations of a micro-batch, of which f_i are in flight on stage i, stage i has room for P / (S + f_i A) layers in P
+ * bytes; all layers find room only where P >= layers / sum of 1 / (S + f_i A), embedding and head beside them. With
+ * several kinds of layer each is weighed where it takes least of that.
+ *
+ * No bound (all 0) with one stage, and where adapters train or activations are offloaded: states and activations are
+ * not in proportion to the layers then. Nor where the estimate may miss the fullest stage (nd_stage_candidates()). */
+nd_memory_floor nd_memory_floor_any_split(const nd_cost_context *context, const nd_layout *layout,
+                                          const nd_block_prices *prices, int64_t data_ranks);
+
 /** Seconds of forward and backward of one micro-batch through the whole model on one rank of each stage, embedding and
  * head included, without recompute. */
 double nd_work_floor_s(const nd_cost_context *context, const nd_block_prices *prices);

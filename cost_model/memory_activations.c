@@ -26,6 +26,15 @@ static double stage_buffer_bytes(const nd_cost_context *context, const nd_layout
     return layout->size[ND_AXIS_PP] > 1 ? context->stack->stage_buffers * chunks * residual : 0.0;
 }
 
+double nd_memory_saved_per_layer(const nd_layout *layout, const nd_block_prices *prices, int64_t kind)
+{
+    double recomputed = nd_recomputed_frac(layout);
+    double bytes = prices->saved_bytes[kind];
+    return layout->recompute == ND_RECOMPUTE_EVERY
+               ? recomputed * bytes + (1.0 - recomputed) * prices->saved_bytes_none[kind]
+               : bytes;
+}
+
 nd_activations nd_memory_activations(const nd_cost_context *context, const nd_layout *layout,
                                      const nd_block_prices *prices, int32_t stage,
                                      const int64_t counts[ND_LAYER_KINDS_MAX])
@@ -42,10 +51,7 @@ nd_activations nd_memory_activations(const nd_cost_context *context, const nd_la
         if (counts[kind] == 0) {
             continue;
         }
-        double per_layer = prices->saved_bytes[kind];
-        if (layout->recompute == ND_RECOMPUTE_EVERY) {
-            per_layer = recomputed * per_layer + (1.0 - recomputed) * prices->saved_bytes_none[kind];
-        }
+        double per_layer = nd_memory_saved_per_layer(layout, prices, kind);
         a.saved += (double)counts[kind] * per_layer;
         double rerun = recomputed > 0.0 || layout->recompute == ND_RECOMPUTE_SELECTIVE
                            ? prices->saved_bytes_none[kind] - (recomputed > 0.0 ? 0.0 : per_layer)

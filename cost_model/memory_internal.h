@@ -44,7 +44,9 @@ nd_states nd_memory_states(const nd_cost_context *context, const nd_layout *layo
 /** Bytes of one trained weight as it is held, without its master copy. */
 double nd_memory_weight_bytes(const nd_cost_context *context);
 
-/** memory_activations.c. */
+/** memory_activations.c. What a layer of one kind keeps of one micro-batch for its backward pass, without
+ * fragmentation. */
+double nd_memory_saved_per_layer(const nd_layout *layout, const nd_block_prices *prices, int64_t kind);
 nd_activations nd_memory_activations(const nd_cost_context *context, const nd_layout *layout,
                                      const nd_block_prices *prices, int32_t stage,
                                      const int64_t counts[ND_LAYER_KINDS_MAX]);

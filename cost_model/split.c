@@ -107,47 +107,44 @@ typedef struct load {
 
 typedef struct division {
     const nd_cost_context *context;
-    int64_t layers;
+    int64_t layers, kinds;
     int32_t stages, vpp;
     load layer[ND_LAYER_KINDS_MAX]; /* bytes of what does not depend on the stage */
     double saved_bytes[ND_LAYER_KINDS_MAX];
     load embedding, head;
-    nd_layout full; /* a pipeline of these stages with more micro-batches than it can hold */
+    double in_flight[ND_MODEL_LAYERS_MAX]; /* of each stage: a layer keeps so many micro-batches' activations */
 } division;
 
-static division weigh(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices)
+static void weigh(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices, division *out)
 {
     double bytes = context->stack->weight_bytes + context->stack->grad_bytes; /* of a parameter, before sharding */
-    division d = {
-        .context = context,
-        .layers = context->model->layers,
-        .stages = layout->size[ND_AXIS_PP],
-        .vpp = layout->vpp,
-        .embedding = {nd_part_passes_s(&prices->embedding, 0.0), bytes * prices->params_embedding},
-        .head = {nd_part_passes_s(&prices->head, 0.0), bytes * prices->params_head},
-    };
-    for (int64_t kind = 0; kind < context->model->layer_kinds_count; kind++) {
-        d.layer[kind].s = nd_part_passes_s(&prices->layer[kind], nd_rerun_frac(layout));
-        d.layer[kind].bytes = bytes * (prices->params_dense[kind] + prices->params_expert[kind]);
-        d.saved_bytes[kind] = prices->saved_bytes[kind];
+    out->context = context;
+    out->layers = context->model->layers;
+    out->kinds = context->model->layer_kinds_count;
+    out->stages = layout->size[ND_AXIS_PP];
+    out->vpp = layout->vpp;
+    out->embedding = (load){nd_part_passes_s(&prices->embedding, 0.0), bytes * prices->params_embedding};
+    out->head = (load){nd_part_passes_s(&prices->head, 0.0), bytes * prices->params_head};
+    for (int64_t kind = 0; kind < out->kinds; kind++) {
+        out->layer[kind].s = nd_part_passes_s(&prices->layer[kind], nd_rerun_frac(layout));
+        out->layer[kind].bytes = bytes * (prices->params_dense[kind] + prices->params_expert[kind]);
+        out->saved_bytes[kind] = prices->saved_bytes[kind];
     }
-    d.full = nd_layout_single();
-    d.full.size[ND_AXIS_PP] = d.stages;
-    d.full.vpp = d.vpp;
-    d.full.grad_accum = INT32_MAX;
-    return d;
+    nd_layout full = nd_layout_single(); /* a pipeline of these stages with more micro-batches than it can hold */
+    full.size[ND_AXIS_PP] = out->stages;
+    full.vpp = out->vpp;
+    full.grad_accum = INT32_MAX;
+    for (int32_t stage = 0; stage < out->stages; stage++) {
+        out->in_flight[stage] = nd_stage_in_flight(&full, stage);
+    }
 }
 
-/* Micro-batches in flight on a stage of a full pipeline: a layer keeps so many micro-batches' activations. */
-static double in_flight(const division *d, int32_t stage)
+/* One layer of each kind on a stage. */
+static void layer_loads(const division *d, int32_t stage, load out[ND_LAYER_KINDS_MAX])
 {
-    return nd_stage_in_flight(&d->full, stage);
-}
-
-static load layer_load(const division *d, int64_t layer, double micro_batches)
-{
-    int64_t kind = d->context->model->kind_of_layer[layer];
-    return (load){d->layer[kind].s, d->layer[kind].bytes + micro_batches * d->saved_bytes[kind]};
+    for (int64_t kind = 0; kind < d->kinds; kind++) {
+        out[kind] = (load){d->layer[kind].s, d->layer[kind].bytes + d->in_flight[stage] * d->saved_bytes[kind]};
+    }
 }
 
 static load ends_load(const division *d, int32_t stage)
@@ -169,22 +166,45 @@ typedef struct taken {
     int32_t chunks;
 } taken;
 
-/* Whether the stage's budget lets it have one more layer in the chunk in work: of the k-th chunk from the end k / vpp
- * of the budget may be gone (`per_share` is vpp / k). A chunk's first layer is its right as long as the whole budget
- * lasts. \param[in,out] next lowered to the budget that would have let it, where it did not */
-static bool takes(const taken *t, load more, load ends, double per_share, load budget, load *next)
+static double share_of(double sum, double per_share, double end)
 {
-    double needed_s = (t->sum.s + more.s) * per_share + ends.s;
-    double needed_bytes = (t->sum.bytes + more.bytes) * per_share + ends.bytes;
-    if (needed_s > budget.s) {
-        next->s = fmin(next->s, needed_s);
-        return false;
+    return sum * per_share + end;
+}
+
+/* Take layers before `end` into a chunk of `stage` as long as the stage's budget lets it: of the k-th chunk from the
+ * end k / vpp of the budget may be gone. A chunk's first layer is its right as long as the whole budget lasts, and
+ * earlier chunks need a layer each, so that none before `first_free` is there to take.
+ * \param[in,out] next lowered to the budget that would have let it, where it did not
+ * \return the chunk's first layer; `end` when it got none */
+static int64_t fill_chunk(const division *d, int32_t stage, load budget, int64_t end, int64_t first_free, taken *t,
+                          load *next)
+{
+    const uint8_t *kinds = d->context->model->kind_of_layer;
+    load layers[ND_LAYER_KINDS_MAX];
+    load ends = ends_load(d, stage);
+    load sum = t->sum;
+    double per_share = 1.0;
+    int64_t first = end;
+    layer_loads(d, stage, layers);
+    for (; first > first_free; first--) {
+        const load *more = &layers[kinds[first - 1]];
+        load with = {sum.s + more->s, sum.bytes + more->bytes};
+        double needed_s = share_of(with.s, per_share, ends.s);
+        double needed_bytes = share_of(with.bytes, per_share, ends.bytes);
+        if (needed_s > budget.s) {
+            next->s = fmin(next->s, needed_s);
+            break;
+        }
+        if (needed_bytes > budget.bytes) {
+            next->bytes = fmin(next->bytes, needed_bytes);
+            break;
+        }
+        sum = with;
+        per_share = (double)d->vpp / (double)(t->chunks + 1);
     }
-    if (needed_bytes > budget.bytes) {
-        next->bytes = fmin(next->bytes, needed_bytes);
-        return false;
-    }
-    return true;
+    t->sum = sum;
+    t->chunks++;
+    return first;
 }
 
 /* Fill chunks from the last layer to the first, each as far as its stage's budget goes, so that what is missing to full
@@ -202,23 +222,10 @@ static bool fill(const division *d, load budget, int32_t *start, load *next)
     start[chunks] = (int32_t)end;
     for (int32_t chunk = chunks - 1; chunk >= 0; chunk--) {
         int32_t stage = chunk % d->stages;
-        taken *t = &stages[stage];
-        load ends = ends_load(d, stage);
-        double micro_batches = in_flight(d, stage);
-        double per_share = (double)d->vpp / (double)(t->chunks + 1);
-        int64_t first = end;
-        for (; first > chunk; first--) { /* earlier chunks need a layer each */
-            load more = layer_load(d, first - 1, micro_batches);
-            if (!takes(t, more, ends, first == end ? 1.0 : per_share, budget, next)) {
-                break;
-            }
-            t->sum.s += more.s;
-            t->sum.bytes += more.bytes;
-        }
+        int64_t first = fill_chunk(d, stage, budget, end, chunk, &stages[stage], next);
         if (first == end) {
             return false;
         }
-        t->chunks++;
         start[chunk] = (int32_t)first;
         end = first;
     }
@@ -228,15 +235,16 @@ static bool fill(const division *d, load budget, int32_t *start, load *next)
 /* The largest loads of any stage. */
 static load largest_load(const division *d, const int32_t *start)
 {
+    const uint8_t *kinds = d->context->model->kind_of_layer;
     load largest = {0.0, 0.0};
     for (int32_t stage = 0; stage < d->stages; stage++) {
+        load layers[ND_LAYER_KINDS_MAX];
         load sum = ends_load(d, stage);
-        double micro_batches = in_flight(d, stage);
+        layer_loads(d, stage, layers);
         for (int32_t chunk = stage; chunk < d->stages * d->vpp; chunk += d->stages) {
             for (int32_t layer = start[chunk]; layer < start[chunk + 1]; layer++) {
-                load more = layer_load(d, layer, micro_batches);
-                sum.s += more.s;
-                sum.bytes += more.bytes;
+                sum.s += layers[kinds[layer]].s;
+                sum.bytes += layers[kinds[layer]].bytes;
             }
         }
         largest.s = fmax(largest.s, sum.s);
@@ -253,9 +261,9 @@ static double least_of_fullest(const division *d, bool bytes)
     sum.s += last.s;
     sum.bytes += last.bytes;
     for (int64_t layer = 0; layer < d->layers; layer++) {
-        load more = layer_load(d, layer, 1.0);
-        sum.s += more.s;
-        sum.bytes += more.bytes;
+        int64_t kind = d->context->model->kind_of_layer[layer];
+        sum.s += d->layer[kind].s;
+        sum.bytes += d->layer[kind].bytes + d->saved_bytes[kind];
     }
     return (1.0 - 1e-9) * (bytes ? sum.bytes : sum.s) / (double)d->stages; /* sums in another order differ */
 }
@@ -314,7 +322,8 @@ void nd_split_stages(const nd_cost_context *context, const nd_layout *layout, co
         return;
     }
     assert(out->chunks <= context->model->layers);
-    division d = weigh(context, layout, prices);
+    division d;
+    weigh(context, layout, prices, &d);
     for (int32_t chunk = 0; chunk <= out->chunks; chunk++) {
         out->start[chunk] = (int32_t)nd_split_start(out, chunk);
     }

@@ -13,12 +13,17 @@ size_t nd_board_entries(int32_t top)
     return (size_t)(MESHES_PER_PLAN + 1) * (size_t)top;
 }
 
-void nd_board_init(nd_board *board, nd_objective objective, int32_t top, nd_ranked *entries)
+size_t nd_board_tags(int32_t top)
+{
+    return (size_t)MESHES_PER_PLAN * (size_t)top;
+}
+
+void nd_board_init(nd_board *board, nd_objective objective, int32_t top, nd_ranked *entries, uint32_t *tags)
 {
     memset(board, 0, sizeof *board);
-    board->meshes = (nd_ranking){objective, ND_RANKING_MESH_AND_VERDICT, entries, MESHES_PER_PLAN * top, 0};
+    board->meshes = (nd_ranking){objective, ND_RANKING_MESH_AND_VERDICT, entries, MESHES_PER_PLAN * top, 0, tags};
     board->all =
-        (nd_ranking){objective, ND_RANKING_EVERY_LAYOUT, entries + (size_t)MESHES_PER_PLAN * (size_t)top, top, 0};
+        (nd_ranking){objective, ND_RANKING_EVERY_LAYOUT, entries + (size_t)MESHES_PER_PLAN * (size_t)top, top, 0, NULL};
     board->least_peak_bytes = HUGE_VAL;
 }
 

@@ -37,8 +37,12 @@ typedef struct nd_bound {
 /** Entries that nd_board_init() needs for lists of `top`. */
 size_t nd_board_entries(int32_t top);
 
-/** \param[in] entries  borrowed, nd_board_entries(top) of them */
-void nd_board_init(nd_board *board, nd_objective objective, int32_t top, nd_ranked *entries);
+/** And tags. */
+size_t nd_board_tags(int32_t top);
+
+/** \param[in] entries  borrowed, nd_board_entries(top) of them
+ * \param[in] tags     borrowed, nd_board_tags(top) of them */
+void nd_board_init(nd_board *board, nd_objective objective, int32_t top, nd_ranked *entries, uint32_t *tags);
 
 /** Whether no layout of a branch with this bound can enter any list of the board. */
 bool nd_board_is_closed(const nd_board *board, const nd_bound *bound);

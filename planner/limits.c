@@ -14,6 +14,14 @@ const char *nd_limit_quantity_name(nd_limit_quantity quantity)
     return names[quantity];
 }
 
+nd_status nd_limit_search(nd_limit_hunt *hunt, int64_t value, const nd_cluster_spec *cluster,
+                          const nd_train_spec *train, uint32_t pinned, bool rough, nd_error *err)
+{
+    bool any_closest = hunt->out->quantity != ND_LIMIT_GPUS; /* there it tells whether more GPUs help */
+    return rough ? nd_point_ask(hunt->task, value, cluster, train, pinned, &hunt->pin, any_closest, &hunt->point, err)
+                 : nd_point_search(hunt->task, value, cluster, train, pinned, &hunt->pin, &hunt->point, err);
+}
+
 nd_status nd_limit_look_again(nd_limit_hunt *hunt, int64_t value, bool rough, nd_error *err)
 {
     if (hunt->point.value == value && (rough || !hunt->point_is_rough)) {
@@ -123,7 +131,7 @@ static nd_status climb(nd_limit_hunt *hunt, nd_error *err)
         ND_TRY(bracket(hunt, (nd_limit_level)level, out->step, &reached, &too_much, err));
         int64_t step = out->step;
         if (reached > 0 && out->quantity == ND_LIMIT_SEQ_LEN) {
-            ND_TRY(nd_limit_look_again(hunt, reached, true, err));
+            ND_TRY(nd_limit_look_again(hunt, reached, false, err));
             const nd_plan *plan = level == ND_LEVEL_SURE ? &hunt->point.sure : &hunt->point.best;
             int64_t finer = nd_least_common_multiple(step, tokens_needed(&plan->layout));
             step = reached % finer == 0 ? finer : step;
@@ -158,14 +166,13 @@ static void pin_micro_batch(nd_limit_hunt *hunt, int64_t value)
 
 static nd_status search_micro_batch(nd_limit_hunt *hunt, int64_t value, bool rough, nd_error *err)
 {
-    (void)rough; /* the micro-batch is pinned */
     const nd_task *task = hunt->task;
     nd_train_spec train = *task->context->train;
     if (!task->batch_given) {
         train.global_batch_seqs = nd_task_batch_seqs(task, task->context->cluster->gpus, value);
     }
     pin_micro_batch(hunt, value);
-    return nd_point_search(task, value, task->context->cluster, &train, hunt->pinned, &hunt->pin, &hunt->point, err);
+    return nd_limit_search(hunt, value, task->context->cluster, &train, hunt->pinned, rough, err);
 }
 
 /* Only divisors of the batch are possible, and which of them are legal depends on the data ranks: all are tried, from
@@ -254,11 +261,10 @@ nd_status nd_limit_micro_batch(const nd_task *task, nd_limit *out, nd_error *err
 
 static nd_status search_seq_len(nd_limit_hunt *hunt, int64_t value, bool rough, nd_error *err)
 {
-    (void)rough; /* the micro-batch is pinned */
     const nd_task *task = hunt->task;
     nd_train_spec train = *task->context->train;
     train.seq_len_tokens = value;
-    return nd_point_search(task, value, task->context->cluster, &train, hunt->pinned, &hunt->pin, &hunt->point, err);
+    return nd_limit_search(hunt, value, task->context->cluster, &train, hunt->pinned, rough, err);
 }
 
 nd_status nd_limit_seq_len(const nd_task *task, nd_limit *out, nd_error *err)

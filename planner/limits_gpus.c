@@ -65,7 +65,7 @@ static nd_status search_gpus(nd_limit_hunt *hunt, int64_t value, bool rough, nd_
     if (!task->batch_given) {
         train.global_batch_seqs = nd_task_batch_seqs(task, value, pinned ? task->pin.micro_batch : 1);
     }
-    return nd_point_search(task, value, &cluster, &train, keys, &hunt->pin, &hunt->point, err);
+    return nd_limit_search(hunt, value, &cluster, &train, keys, rough, err);
 }
 
 /* Whether GPUs stopped helping at candidate `index`: a quarter of them (or fewer) need as little memory. Only powers of

@@ -29,9 +29,13 @@ struct nd_limit_hunt {
     nd_point point; /* the last one searched */
     bool point_is_rough;
     /** Search one value into hunt->point. `rough`: only whether something fits is asked, so that what does not decide
-     * that may be left out. */
+     * that may be left out; the plans are any that fit then. */
     nd_status (*search)(nd_limit_hunt *hunt, int64_t value, bool rough, nd_error *err);
 };
+
+/** What hunt->search does in the end: search the point of these inputs into hunt->point. */
+nd_status nd_limit_search(nd_limit_hunt *hunt, int64_t value, const nd_cluster_spec *cluster,
+                          const nd_train_spec *train, uint32_t pinned, bool rough, nd_error *err) ND_NODISCARD;
 
 /** What is known of `value`, searched when it is not. */
 nd_status nd_limit_look(nd_limit_hunt *hunt, int64_t value, nd_limit_seen *out, nd_error *err) ND_NODISCARD;

@@ -19,6 +19,17 @@ const char *nd_mixed_way_name(nd_mixed_way way)
     return (int)way >= 0 && way < ND_MIXED_WAY_COUNT ? names[way] : "unknown";
 }
 
+const char nd_mixed_interrupted[] = "interrupted before one was found";
+
+bool nd_mixed_share_goes_on(void *data, double done_frac)
+{
+    nd_mixed_share *share = data;
+    const nd_search_control *control = share->control;
+    double frac = share->from_frac + done_frac * (share->to_frac - share->from_frac);
+    share->stopped = share->stopped || (control->progress != NULL && !control->progress(control->data, frac));
+    return !share->stopped;
+}
+
 /* What is left of the GPU's memory, as a part of it. */
 static double spare_frac(const nd_mixed_group *group)
 {
@@ -56,7 +67,7 @@ static void take_best(const nd_mixed_input *input, const nd_cost_context *contex
 /* The best of an equal-node cluster. Pins that it cannot meet are a reason, not a failure: another way may meet them.
  */
 static nd_status search_equal(const nd_mixed_input *input, const nd_cost_context *context, int32_t part,
-                              nd_mixed_option *out, nd_mixed_plan *counters, nd_error *err)
+                              nd_mixed_share *share, nd_mixed_option *out, nd_mixed_plan *counters, nd_error *err)
 {
     nd_search_options options = *input->options;
     nd_plan_list list;
@@ -65,6 +76,9 @@ static nd_status search_equal(const nd_mixed_input *input, const nd_cost_context
     options.top = 1;
     options.objective = ND_OBJECTIVE_THROUGHPUT;
     options.include_unfit = false;
+    options.plans_only = true;
+    options.control.progress = nd_mixed_share_goes_on;
+    options.control.data = share;
     nd_status status = nd_search(context, input->framework, &options, &list, &inner);
     if (status == ND_EINVAL) {
         (void)snprintf(out->why_not, sizeof out->why_not, "%.250s", inner.message);
@@ -74,7 +88,9 @@ static nd_status search_equal(const nd_mixed_input *input, const nd_cost_context
         return nd_fail(err, status, "%s", inner.message);
     }
     counters->searched += list.searched;
-    if (list.count > 0) {
+    if (list.count == 0 && list.interrupted) {
+        (void)snprintf(out->why_not, sizeof out->why_not, "%s", nd_mixed_interrupted);
+    } else if (list.count > 0) {
         take_best(input, context, &list.plans[0], part, out);
         out->mfu_frac = list.plans[0].estimate.mfu_frac;
     } else if (list.has_closest) {
@@ -102,8 +118,8 @@ static double real_mfu(const nd_mixed_input *input, const nd_cluster_spec *slowe
     return input->parts[0]->flops_per_token * tokens_per_s / peak_flops_per_s;
 }
 
-static nd_status search_slowest(const nd_mixed_input *input, nd_mixed_option *out, nd_mixed_plan *counters,
-                                nd_error *err)
+static nd_status search_slowest(const nd_mixed_input *input, nd_mixed_share *share, nd_mixed_option *out,
+                                nd_mixed_plan *counters, nd_error *err)
 {
     nd_cluster_spec cluster;
     nd_calibration calibration;
@@ -119,7 +135,7 @@ static nd_status search_slowest(const nd_mixed_input *input, nd_mixed_option *ou
     ND_TRY(nd_cost_context_init(input->parts[0]->model, &cluster, &train, input->parts[0]->stack, &calibration,
                                 &context, err));
     context.uncertainty = uncertainty;
-    ND_TRY(search_equal(input, &context, -1, out, counters, err));
+    ND_TRY(search_equal(input, &context, -1, share, out, counters, err));
     if (out->found) {
         out->mfu_frac = real_mfu(input, &cluster, out->tokens_per_s);
     }
@@ -162,15 +178,23 @@ static nd_mixed_option *add_option(nd_mixed_plan *plan, nd_mixed_way way)
 static nd_status search_all(const nd_mixed_input *input, nd_mixed_plan *plan, nd_error *err)
 {
     double start_s = nd_monotonic_s();
+    /* equal nodes, whose searches have bounds and threads, take half of the bar */
+    double step_frac = 0.5 / (double)(input->cluster->parts_count + 1);
+    nd_mixed_share share = {.control = &input->options->control, .to_frac = step_frac};
     for (int32_t i = 0; i < input->cluster->parts_count; i++) {
         nd_mixed_option *alone = add_option(plan, ND_MIXED_ALONE);
-        ND_TRY(search_equal(input, input->parts[i], i, alone, plan, err));
+        ND_TRY(search_equal(input, input->parts[i], i, &share, alone, plan, err));
+        share.from_frac = share.to_frac;
+        share.to_frac += step_frac;
         alone->groups[0].part = i; /* said in reports even when nothing was found */
     }
-    ND_TRY(search_slowest(input, add_option(plan, ND_MIXED_SLOWEST), plan, err));
+    ND_TRY(search_slowest(input, &share, add_option(plan, ND_MIXED_SLOWEST), plan, err));
+    share.from_frac = share.to_frac;
+    share.to_frac = 1.0;
     int32_t count = 0;
     nd_mixed_option *stages = add_option(plan, ND_MIXED_STAGES);
-    ND_TRY(nd_mixed_search_stages(input, stages, &count, plan, stages->why_not, sizeof stages->why_not, err));
+    ND_TRY(nd_mixed_search_stages(input, &share, stages, &count, plan, stages->why_not, sizeof stages->why_not, err));
+    plan->interrupted = share.stopped;
     plan->count += count > 1 ? count - 1 : 0;
     plan->best = choose(plan);
     plan->elapsed_s = nd_monotonic_s() - start_s;

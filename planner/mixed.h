@@ -62,7 +62,7 @@ typedef struct nd_mixed_input {
     const nd_mixed_cluster *cluster;
     const nd_cost_context *parts[ND_MIXED_PARTS_MAX]; /* one for each part: same model, batch and stack */
     const nd_framework *framework;                    /* may be NULL */
-    const nd_search_options *options;                 /* pins and limits; the rest is not looked at */
+    const nd_search_options *options;                 /* pins, limits and control; the rest is not looked at */
 } nd_mixed_input;
 
 typedef struct nd_mixed_plan {
@@ -71,6 +71,7 @@ typedef struct nd_mixed_plan {
     int32_t best;                                  /* index of the fastest; -1 when nothing fits */
     int64_t searched;                              /* layouts looked at, all ways */
     int64_t stages_unfit;                          /* legal pipelines by kind that need more memory than there is */
+    bool interrupted;                              /* the control stopped it: what was found until then */
     double elapsed_s;
 } nd_mixed_plan;
 

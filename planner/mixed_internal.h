@@ -25,6 +25,20 @@ typedef struct nd_mixed_line {
     int32_t part_of[ND_MIXED_STAGES_MAX];
 } nd_mixed_line;
 
+/** A part of the search: from where to where it takes the progress of the whole. */
+typedef struct nd_mixed_share {
+    const nd_search_control *control;
+    double from_frac, to_frac;
+    bool stopped;
+} nd_mixed_share;
+
+/** Tell the control that `done_frac` of the share is done (as nd_search_control.progress: `data` is the
+ * nd_mixed_share). \return false when the control says stop, now or before */
+bool nd_mixed_share_goes_on(void *data, double done_frac);
+
+/** Why a way has no plan that was not searched to its end. */
+extern const char nd_mixed_interrupted[];
+
 /** What a candidate needs beside itself; made once for a search. */
 typedef struct nd_mixed_scene {
     const nd_mixed_input *input;
@@ -62,10 +76,16 @@ double nd_mixed_least_s(const nd_mixed_work *work, const nd_mixed_line *line, do
 bool nd_mixed_divide(const nd_model_spec *model, const nd_mixed_work *work, const nd_mixed_line *line,
                      const int32_t *most, double pace_s, int32_t layers[ND_MIXED_STAGES_MAX]);
 
-/** mixed_stages.c: how many layers a stage of each part can hold at most, were its micro-batches fewest and without
- * embedding and head. Models with several kinds of layers are counted in their heaviest. */
-void nd_mixed_room(const nd_mixed_input *input, const nd_layout *layout, const nd_block_prices *prices,
-                   int32_t room[ND_MIXED_PARTS_MAX]);
+/** How many layers stages can hold at most. Models with several kinds of layers are counted in their heaviest. */
+typedef struct nd_mixed_room {
+    int32_t layers[ND_MIXED_PARTS_MAX]; /* of each part, were micro-batches fewest and without embedding and head */
+    /* exactly, of a stage without embedding and head that has so many micro-batches in flight; -1: not looked at */
+    int32_t inner[ND_MIXED_PARTS_MAX][ND_MIXED_STAGES_MAX + 1];
+} nd_mixed_room;
+
+/** mixed_stages.c: the room of every pipeline of this layout, whatever its line; `inner` is filled when asked for. */
+void nd_mixed_room_of(const nd_mixed_input *input, const nd_layout *layout, const nd_block_prices *prices,
+                      nd_mixed_room *out);
 
 /** What stragglers of all nodes in use make of a step without any, >= 1.
  * \param[in] grid  ranks of one stage */
@@ -73,12 +93,12 @@ double nd_mixed_straggling(const nd_mixed_input *input, const nd_mixed_line *lin
 
 /** Divide the layers over `line`, check every stage's memory against its own GPU, price the step.
  *
- * \param[in]  room     of nd_mixed_room()
+ * \param[in,out] room  of nd_mixed_room_of()
  * \param[in]  limit_s  give up when the step surely takes longer
  * \param[out] unfit    true when memory was the reason to refuse
  * \param[out] out      untouched when false is returned */
 bool nd_mixed_price_line(const nd_mixed_scene *scene, const nd_layout *layout, const nd_block_prices *prices,
-                         const nd_mixed_work *work, const int32_t *room, const nd_mixed_line *line, double limit_s,
+                         const nd_mixed_work *work, nd_mixed_room *room, const nd_mixed_line *line, double limit_s,
                          bool *unfit, nd_mixed_option *out);
 
 /** mixed_pins.c: whether the pins and limits of `keys` (bit 1u << nd_layout_key) admit the layout. */
@@ -86,9 +106,11 @@ bool nd_mixed_admits(const nd_search_options *options, const nd_layout *layout, 
 
 /** mixed_space.c: the best pipeline of each order of parts, best order first.
  * \param[out] options  room for ND_MIXED_ORDERS_SHOWN
- * \return how many were written; 0: none fits, *why says why */
-nd_status nd_mixed_search_stages(const nd_mixed_input *input, nd_mixed_option *options, int32_t *count,
-                                 nd_mixed_plan *counters, char *why, size_t why_bytes, nd_error *err) ND_NODISCARD;
+ * \param[in,out] share  says when to stop
+ * \param[out] count  how many were written; 0: none fits, *why says why */
+nd_status nd_mixed_search_stages(const nd_mixed_input *input, nd_mixed_share *share, nd_mixed_option *options,
+                                 int32_t *count, nd_mixed_plan *counters, char *why, size_t why_bytes,
+                                 nd_error *err) ND_NODISCARD;
 
 ND_END_DECLS
 

@@ -17,6 +17,8 @@ enum {
 typedef struct walk {
     const nd_mixed_input *input;
     const nd_search_options *options;
+    nd_mixed_share *share;
+    double done_frac; /* of the grids of tp and cp */
     nd_mixed_scene scene;
     nd_mixed_line orders[ND_MIXED_ORDERS_MAX]; /* groups and part only */
     int32_t orders_count;
@@ -27,9 +29,9 @@ typedef struct walk {
     nd_layout layout;
     nd_block_prices prices[ND_MIXED_PARTS_MAX];
     bool priced;
-    nd_mixed_work work;               /* of the current block, without adding up gradients */
-    int32_t room[ND_MIXED_PARTS_MAX]; /* layers that a stage of each part can hold */
-    double shown_s;                   /* step of the last order that will be shown; HUGE_VAL while there are fewer */
+    nd_mixed_work work; /* of the current block, without adding up gradients */
+    nd_mixed_room room;
+    double shown_s; /* step of the last order that will be shown; HUGE_VAL while there are fewer */
     int64_t searched, unfit;
     const char *broken; /* first rule that a whole candidate broke */
 } walk;
@@ -147,7 +149,7 @@ static bool has_room(const walk *w, const nd_mixed_line *line)
 {
     int64_t room = 0;
     for (int32_t g = 0; g < line->groups; g++) {
-        room += (int64_t)line->stages[g] * w->room[line->part[g]];
+        room += (int64_t)line->stages[g] * w->room.layers[line->part[g]];
     }
     return room >= w->input->parts[0]->model->layers;
 }
@@ -175,7 +177,7 @@ static void visit(walk *w, int32_t o, nd_mixed_line *line, const nd_mixed_work *
         w->broken = w->broken == NULL ? rule : w->broken;
         return;
     }
-    if (nd_mixed_price_line(&w->scene, &w->layout, w->prices, work, w->room, line, limit_s, &unfit, best)) {
+    if (nd_mixed_price_line(&w->scene, &w->layout, w->prices, work, &w->room, line, limit_s, &unfit, best)) {
         update_shown(w);
     }
     w->unfit += unfit;
@@ -261,12 +263,12 @@ static void walk_orders(walk *w, int64_t grid)
 {
     nd_mixed_work work = nd_mixed_work_of(w->input, &w->layout, w->prices);
     bool has_rooms = false;
-    for (int32_t o = 0; o < w->orders_count; o++) {
+    for (int32_t o = 0; o < w->orders_count && nd_mixed_share_goes_on(w->share, w->done_frac); o++) {
         if (hopeless(w, o, grid, &work)) {
             continue;
         }
         if (!has_rooms) {
-            nd_mixed_room(w->input, &w->layout, w->prices, w->room);
+            nd_mixed_room_of(w->input, &w->layout, w->prices, &w->room);
             has_rooms = true;
         }
         walk_stages(w, o, grid, &work);
@@ -322,7 +324,7 @@ static void walk_memory_modes(walk *w)
     bool pinned = (w->options->pinned >> ND_LAYOUT_KEY_RECOMPUTE & 1u) != 0;
     size_t count = pinned ? 1 : sizeof recomputes / sizeof recomputes[0];
     for (int32_t d = 0; d < w->divisors_count && w->divisors[d] <= MICRO_BATCH_CAP; d++) {
-        for (size_t r = 0; r < count; r++) {
+        for (size_t r = 0; r < count && nd_mixed_share_goes_on(w->share, w->done_frac); r++) {
             w->layout.micro_batch = (int32_t)w->divisors[d];
             w->layout.recompute = pinned ? w->options->pin.recompute : recomputes[r].mode;
             w->layout.recompute_every = pinned ? w->options->pin.recompute_every : recomputes[r].every;
@@ -365,18 +367,36 @@ static bool divides_a_part(const walk *w, int64_t degree)
     return false;
 }
 
-static void walk_all(walk *w)
+static void walk_grid(walk *w, int64_t tp, int64_t cp)
+{
+    w->layout.size[ND_AXIS_TP] = (int32_t)tp;
+    w->layout.size[ND_AXIS_CP] = (int32_t)cp;
+    walk_blocks(w);
+}
+
+/* Every tp and cp. \param[in] walks  false: only count them */
+static int64_t walk_grids(walk *w, int64_t all, bool walks)
 {
     const nd_cost_context *any = w->input->parts[0];
+    int64_t count = 0;
     for (int64_t tp = 1; tp <= w->widest && tp <= any->model->heads; tp++) {
         for (int64_t cp = 1; tp * cp <= w->widest && cp <= any->train->seq_len_tokens; cp++) {
-            if (divides_a_part(w, tp) && divides_a_part(w, cp)) {
-                w->layout.size[ND_AXIS_TP] = (int32_t)tp;
-                w->layout.size[ND_AXIS_CP] = (int32_t)cp;
-                walk_blocks(w);
+            if (!divides_a_part(w, tp) || !divides_a_part(w, cp)) {
+                continue;
             }
+            if (walks) {
+                w->done_frac = (double)count / (double)all;
+                walk_grid(w, tp, cp);
+            }
+            count++;
         }
     }
+    return count;
+}
+
+static void walk_all(walk *w)
+{
+    (void)walk_grids(w, walk_grids(w, 0, false), true);
 }
 
 static int by_step(const void *a, const void *b)
@@ -409,8 +429,8 @@ static void explain(const walk *w, char *why, size_t why_bytes)
     }
 }
 
-nd_status nd_mixed_search_stages(const nd_mixed_input *input, nd_mixed_option *options, int32_t *count,
-                                 nd_mixed_plan *counters, char *why, size_t why_bytes, nd_error *err)
+nd_status nd_mixed_search_stages(const nd_mixed_input *input, nd_mixed_share *share, nd_mixed_option *options,
+                                 int32_t *count, nd_mixed_plan *counters, char *why, size_t why_bytes, nd_error *err)
 {
     walk *w = calloc(1, sizeof *w);
     if (w == NULL) {
@@ -418,6 +438,7 @@ nd_status nd_mixed_search_stages(const nd_mixed_input *input, nd_mixed_option *o
     }
     w->input = input;
     w->options = input->options;
+    w->share = share;
     nd_status status = prepare(w, err);
     if (status == ND_OK) {
         walk_all(w);
@@ -429,7 +450,9 @@ nd_status nd_mixed_search_stages(const nd_mixed_input *input, nd_mixed_option *o
         }
         counters->searched += w->searched;
         counters->stages_unfit = w->unfit;
-        if (*count == 0) {
+        if (*count == 0 && share->stopped) {
+            (void)snprintf(why, why_bytes, "%s", nd_mixed_interrupted);
+        } else if (*count == 0) {
             explain(w, why, why_bytes);
         }
     }

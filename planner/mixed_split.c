@@ -93,28 +93,38 @@ static double ends_s(const filling *f, int32_t stage)
            (stage == f->line->total - 1 ? f->work->head_s[part] : 0.0);
 }
 
-/* Layers that `stage` takes of those that begin (or end) at `next` within `budget_s`. */
-static int64_t take_layers(const filling *f, int32_t part, int64_t next, int64_t limit, double budget_s)
+/* Layers that `stage` takes of those that begin (or end) at `next` within `budget_s`.
+ * \param[out] needed_s  the budget for one more, where that is what it lacks; else HUGE_VAL */
+static int64_t take_layers(const filling *f, int32_t part, int64_t next, int64_t limit, double budget_s,
+                           double *needed_s)
 {
     const double *layer_s = f->work->layer_s[part];
+    *needed_s = HUGE_VAL;
     if (f->model->layer_kinds_count == 1) {
         double fit = floor(budget_s / layer_s[0]);
-        return fit < 0.0 ? 0 : fit < (double)limit ? (int64_t)fit : limit;
+        if (fit < (double)limit) {
+            *needed_s = (fmax(fit, 0.0) + 1.0) * layer_s[0];
+            return fit < 0.0 ? 0 : (int64_t)fit;
+        }
+        return limit;
     }
     int64_t taken = 0;
     for (double used_s = 0.0; taken < limit; taken++) {
         int64_t layer = f->from_the_end ? next - 1 - taken : next + taken;
         used_s += layer_s[f->model->kind_of_layer[layer]];
         if (used_s > budget_s) {
+            *needed_s = used_s;
             break;
         }
     }
     return taken;
 }
 
-/* Each stage takes as many layers as its pace allows and the others leave it. */
-static bool fill(const filling *f, double pace_s, int32_t layers[ND_MIXED_STAGES_MAX])
+/* Each stage takes as many layers as its pace allows and the others leave it.
+ * \param[out] next_s  no pace below this one changes anything */
+static bool fill(const filling *f, double pace_s, int32_t layers[ND_MIXED_STAGES_MAX], double *next_s)
 {
+    *next_s = HUGE_VAL;
     int32_t total = f->line->total;
     int64_t left = f->model->layers;
     for (int32_t i = 0; i < total; i++) {
@@ -124,8 +134,11 @@ static bool fill(const filling *f, double pace_s, int32_t layers[ND_MIXED_STAGES
         if (f->most != NULL && f->most[stage] < limit) {
             limit = f->most[stage];
         }
-        double budget_s = pace_s * pace_slack - ends_s(f, stage);
-        int64_t taken = limit > 0 ? take_layers(f, f->line->part_of[stage], next, limit, budget_s) : 0;
+        double end_s = ends_s(f, stage);
+        double needed_s = HUGE_VAL;
+        double budget_s = pace_s * pace_slack - end_s;
+        int64_t taken = limit > 0 ? take_layers(f, f->line->part_of[stage], next, limit, budget_s, &needed_s) : 0;
+        *next_s = fmin(*next_s, (needed_s + end_s) / pace_slack);
         if (taken < 1) {
             return false;
         }
@@ -197,22 +210,23 @@ bool nd_mixed_divide(const nd_model_spec *model, const nd_mixed_work *work, cons
     int32_t other[ND_MIXED_STAGES_MAX];
     double sum_s = 0.0;
     double other_sum_s = 0.0;
-    if (line->total > model->layers || !fill(&f, pace_s, layers)) {
+    double next_s = 0.0;
+    if (line->total > model->layers || !fill(&f, pace_s, layers, &next_s)) {
         return false;
     }
     double low_s = least_pace_s(work, line);
     double high_s = slowest_s(&f, layers, &sum_s);
     while (high_s - low_s > pace_precision * high_s) {
         double middle_s = (low_s + high_s) / 2.0;
-        if (fill(&f, middle_s, other)) {
+        if (fill(&f, middle_s, other, &next_s)) {
             memcpy(layers, other, (size_t)line->total * sizeof layers[0]);
             high_s = fmin(middle_s, slowest_s(&f, layers, &sum_s));
-        } else {
-            low_s = middle_s;
+        } else { /* less than the precision below the next pace, so that it is tried itself */
+            low_s = fmax(middle_s, next_s * (1.0 - pace_precision / 2.0));
         }
     }
     f.from_the_end = false;
-    if (fill(&f, high_s, other)) {
+    if (fill(&f, high_s, other, &next_s)) {
         (void)slowest_s(&f, other, &other_sum_s);
         if (other_sum_s < sum_s) {
             memcpy(layers, other, (size_t)line->total * sizeof layers[0]);

@@ -109,65 +109,55 @@ static int32_t layers_that_fit(const nd_cost_context *part, const nd_layout *lay
     return (int32_t)fits;
 }
 
-void nd_mixed_room(const nd_mixed_input *input, const nd_layout *layout, const nd_block_prices *prices,
-                   int32_t room[ND_MIXED_PARTS_MAX])
+void nd_mixed_room_of(const nd_mixed_input *input, const nd_layout *layout, const nd_block_prices *prices,
+                      nd_mixed_room *out)
 {
     nd_layout least = *layout;
     least.size[ND_AXIS_PP] = 3; /* its middle stage has no end */
     least.grad_accum = 1;       /* and then one micro-batch in flight */
     for (int32_t i = 0; i < input->cluster->parts_count; i++) {
-        room[i] = layers_that_fit(input->parts[i], &least, &prices[i], 1);
+        out->layers[i] = layers_that_fit(input->parts[i], &least, &prices[i], 1);
     }
+    memset(out->inner, -1, sizeof out->inner);
 }
 
-static int32_t stage_room(const candidate *c, int32_t stage)
+static bool is_end(const candidate *c, int32_t stage)
 {
-    return layers_that_fit(part_of(c, stage), c->layout, prices_of(c, stage), stage);
+    return stage == 0 || stage == c->line->total - 1;
 }
 
-/* The stages of a group without those that hold the embedding or the head, when there are others. */
-static void inner_stages(const candidate *c, int32_t first, int32_t end, int32_t *from, int32_t *to)
+/* Layers that fit on a stage between the ends. How deep the pipeline is matters by the micro-batches in flight only, so
+ * that one look serves for all pipelines. */
+static int32_t inner_room(const candidate *c, int32_t stage, nd_mixed_room *room)
 {
-    *from = first + (first == 0 && end - first > 1);
-    *to = end - 1 - (end == c->line->total && end - 1 > *from);
-}
-
-/* Layers of the heaviest kind that fit on `stage`, at most `guess`. */
-static int32_t fit_downwards(const candidate *c, int32_t stage, int32_t guess)
-{
-    int64_t kind = heaviest_kind(part_of(c, stage)->model, prices_of(c, stage));
-    int64_t counts[ND_LAYER_KINDS_MAX] = {0};
-    for (counts[kind] = guess; counts[kind] > 0 && !stage_fits(c, stage, counts); counts[kind]--) {
+    int32_t part = c->line->part_of[stage];
+    int32_t in_flight = c->line->total - stage;
+    bool all = c->layout->grad_accum <= in_flight;
+    in_flight = all ? (int32_t)c->layout->grad_accum : in_flight;
+    int32_t *layers = &room->inner[part][in_flight];
+    if (*layers < 0) {
+        nd_layout layout = *c->layout;
+        layout.size[ND_AXIS_PP] = in_flight + (all ? 2 : 1); /* of which the second stage is looked at */
+        *layers = layers_that_fit(part_of(c, stage), &layout, prices_of(c, stage), 1);
     }
-    return (int32_t)counts[kind];
+    return *layers;
 }
 
-/* How many layers fit on each stage; false when they are too few. Of equal stages the earlier one has more
- * micro-batches in flight and fits no more layers, so what the last of a group holds bounds the others: most of what
- * does not fit is refused after a look at one stage of each group. The stage with the head has one micro-batch in
- * flight. */
-static bool limit_layers(const candidate *c, const int32_t *room, int32_t most[ND_MIXED_STAGES_MAX])
+/* How many layers fit on each stage; false when they are too few. The ends, which are looked at anew each time, come
+ * last. */
+static bool limit_layers(const candidate *c, nd_mixed_room *room, int32_t most[ND_MIXED_STAGES_MAX])
 {
     int64_t needed = c->scene->input->parts[0]->model->layers;
     int64_t bound = 0;
-    int32_t first = 0;
-    for (int32_t g = 0; g < c->line->groups; g++) {
-        int32_t end = first + c->line->stages[g];
-        int32_t from = 0;
-        int32_t to = 0;
-        inner_stages(c, first, end, &from, &to);
-        most[to] = stage_room(c, to);
-        for (int32_t s = first; s < end; s++) {
-            most[s] = s > to ? room[c->line->part[g]] : most[to];
-            bound += most[s];
+    for (int32_t s = 0; s < c->line->total; s++) {
+        most[s] = is_end(c, s) ? room->layers[c->line->part_of[s]] : inner_room(c, s, room);
+        bound += most[s];
+        if (most[s] == 0) {
+            return false;
         }
-        first = end;
     }
-    for (int32_t s = c->line->total - 1; s >= 0 && bound >= needed; s--) {
-        bool same_group = s + 1 < c->line->total && c->line->part_of[s + 1] == c->line->part_of[s];
-        bool before_head = s + 2 == c->line->total;
-        int32_t guess = same_group && !before_head && most[s + 1] < most[s] ? most[s + 1] : most[s];
-        int32_t fits = guess > 0 ? fit_downwards(c, s, guess) : 0;
+    for (int32_t s = 0; s < c->line->total && bound >= needed; s += c->line->total - 1) {
+        int32_t fits = layers_that_fit(part_of(c, s), c->layout, prices_of(c, s), s);
         bound += fits - most[s];
         most[s] = fits;
         if (fits == 0) {
@@ -194,7 +184,7 @@ static double longest_stage_s(const candidate *c, const nd_mixed_work *work, dou
 }
 
 /* The fastest division, or the fastest of those that fit. */
-static bool divide(candidate *c, const nd_mixed_work *work, const int32_t *room, double limit_s, bool *unfit)
+static bool divide(candidate *c, const nd_mixed_work *work, nd_mixed_room *room, double limit_s, bool *unfit)
 {
     const nd_model_spec *model = c->scene->input->parts[0]->model;
     int32_t most[ND_MIXED_STAGES_MAX] = {0};
@@ -206,11 +196,18 @@ static bool divide(candidate *c, const nd_mixed_work *work, const int32_t *room,
     if (least_step_s(c) >= limit_s) {
         return false;
     }
+    /* counted in the heaviest kind, the room may be too small for what fits all the same */
+    bool exact_room = model->layer_kinds_count == 1;
+    *unfit = true;
+    if (exact_room && !limit_layers(c, room, most)) {
+        return false;
+    }
     if (all_fit(c)) {
+        *unfit = false;
         return true;
     }
-    *unfit = true;
-    if (!limit_layers(c, room, most) || !nd_mixed_divide(model, work, c->line, most, longest_s, c->layers)) {
+    if ((!exact_room && !limit_layers(c, room, most)) ||
+        !nd_mixed_divide(model, work, c->line, most, longest_s, c->layers)) {
         return false;
     }
     count_layers(c, work);
@@ -357,7 +354,7 @@ static double mfu_of(const nd_mixed_input *input, const nd_mixed_option *option)
 }
 
 bool nd_mixed_price_line(const nd_mixed_scene *scene, const nd_layout *layout, const nd_block_prices *prices,
-                         const nd_mixed_work *work, const int32_t *room, const nd_mixed_line *line, double limit_s,
+                         const nd_mixed_work *work, nd_mixed_room *room, const nd_mixed_line *line, double limit_s,
                          bool *unfit, nd_mixed_option *out)
 {
     candidate c = {.scene = scene, .layout = layout, .prices = prices, .line = line};

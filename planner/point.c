@@ -53,9 +53,9 @@ static void take_plans(const nd_plan_list *list, nd_point *out)
     }
 }
 
-nd_status nd_point_search(const nd_task *task, int64_t value, const nd_cluster_spec *cluster,
-                          const nd_train_spec *train, uint32_t pinned, const nd_layout *pin, nd_point *out,
-                          nd_error *err)
+static nd_status search_point(const nd_task *task, int64_t value, const nd_cluster_spec *cluster,
+                              const nd_train_spec *train, uint32_t pinned, const nd_layout *pin, bool until_sure,
+                              bool any_closest, nd_point *out, nd_error *err)
 {
     nd_cost_context context;
     nd_search_options options = nd_search_options_default();
@@ -69,6 +69,9 @@ nd_status nd_point_search(const nd_task *task, int64_t value, const nd_cluster_s
     options.top = TOP;
     options.pinned = pinned;
     options.pin = *pin;
+    options.plans_only = true;
+    options.until_sure = until_sure;
+    options.any_closest = any_closest;
     options.control = task->control;
     nd_status status = nd_search(&context, task->framework, &options, &list, &inner);
     if (status == ND_EINVAL) {
@@ -86,6 +89,19 @@ nd_status nd_point_search(const nd_task *task, int64_t value, const nd_cluster_s
         ND_TRY(find_smallest(&context, task, &options, out, err));
     }
     return interrupted ? nd_fail(err, ND_EINTERRUPTED, "interrupted") : ND_OK;
+}
+
+nd_status nd_point_search(const nd_task *task, int64_t value, const nd_cluster_spec *cluster,
+                          const nd_train_spec *train, uint32_t pinned, const nd_layout *pin, nd_point *out,
+                          nd_error *err)
+{
+    return search_point(task, value, cluster, train, pinned, pin, false, false, out, err);
+}
+
+nd_status nd_point_ask(const nd_task *task, int64_t value, const nd_cluster_spec *cluster, const nd_train_spec *train,
+                       uint32_t pinned, const nd_layout *pin, bool any_closest, nd_point *out, nd_error *err)
+{
+    return search_point(task, value, cluster, train, pinned, pin, true, any_closest, out, err);
 }
 
 int64_t nd_task_batch_seqs(const nd_task *task, int64_t gpus, int64_t micro_batch)

@@ -45,6 +45,13 @@ nd_status nd_point_search(const nd_task *task, int64_t value, const nd_cluster_s
                           const nd_train_spec *train, uint32_t pinned, const nd_layout *pin, nd_point *out,
                           nd_error *err) ND_NODISCARD;
 
+/** The same where only fits, fits_surely and, when nothing fits, the closest layout matter: faster, and `best` and
+ * `sure` are some plans that fit, not the best. \param[in] any_closest  of the closest layout only matters that there
+ * is one */
+nd_status nd_point_ask(const nd_task *task, int64_t value, const nd_cluster_spec *cluster, const nd_train_spec *train,
+                       uint32_t pinned, const nd_layout *pin, bool any_closest, nd_point *out,
+                       nd_error *err) ND_NODISCARD;
+
 /** The context of a point, which the result borrows. \return as nd_cost_context_init() */
 nd_status nd_point_context(const nd_task *task, const nd_point *point, nd_cost_context *out,
                            nd_error *err) ND_NODISCARD;

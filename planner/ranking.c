@@ -104,6 +104,56 @@ static bool same_key(nd_ranking_key key, const nd_ranked *a, const nd_ranked *b)
     return key == ND_RANKING_MESH_AND_VERDICT && a->verdict == b->verdict && nd_same_mesh(&a->layout, &b->layout);
 }
 
+/* A number that layouts of one mesh and verdict share, and few others (multiplicative hashing, as in FNV-1a). */
+static uint32_t tag_of(const nd_ranked *entry)
+{
+    const uint32_t factor = 16777619u;
+    uint32_t tag = (2166136261u ^ (uint32_t)entry->verdict) * factor;
+    for (int axis = 0; axis < ND_AXIS_COUNT; axis++) {
+        tag = (tag ^ (uint32_t)entry->layout.size[axis]) * factor;
+    }
+    return (tag ^ (uint32_t)entry->layout.ep) * factor;
+}
+
+/* The first entry from `i` on that may have the tag. Blocks are compared without a branch for each tag, which compilers
+ * turn into vector code. */
+static int32_t next_tag(const nd_ranking *ranking, int32_t i, uint32_t tag)
+{
+    enum { BLOCK = 16 };
+    const uint32_t *tags = ranking->tags;
+    if (tags == NULL) {
+        return i;
+    }
+    for (; i + BLOCK <= ranking->count; i += BLOCK) {
+        uint32_t found = 0;
+        for (int32_t k = 0; k < BLOCK; k++) {
+            found |= (uint32_t)(tags[i + k] == tag);
+        }
+        if (found != 0) {
+            break;
+        }
+    }
+    while (i < ranking->count && tags[i] != tag) {
+        i++;
+    }
+    return i;
+}
+
+/* The entry of the candidate's key; -1 when there is none. */
+static int32_t find_key(const nd_ranking *ranking, const nd_ranked *candidate)
+{
+    if (ranking->key == ND_RANKING_EVERY_LAYOUT) {
+        return -1;
+    }
+    uint32_t tag = tag_of(candidate);
+    for (int32_t i = next_tag(ranking, 0, tag); i < ranking->count; i = next_tag(ranking, i + 1, tag)) {
+        if (same_key(ranking->key, candidate, &ranking->entries[i])) {
+            return i;
+        }
+    }
+    return -1;
+}
+
 /* The slot that `candidate` takes over: its own key's, a new one (= count), or the worst; -1 when it is not good
  * enough. */
 static int32_t find_slot(const nd_ranking *ranking, const nd_ranked *candidate)
@@ -113,10 +163,9 @@ static int32_t find_slot(const nd_ranking *ranking, const nd_ranked *candidate)
     if (full && nd_ranked_compare(ranking->objective, candidate, &ranking->entries[last]) >= 0) {
         return -1;
     }
-    for (int32_t i = 0; ranking->key != ND_RANKING_EVERY_LAYOUT && i < ranking->count; i++) {
-        if (same_key(ranking->key, candidate, &ranking->entries[i])) {
-            return nd_ranked_compare(ranking->objective, candidate, &ranking->entries[i]) < 0 ? i : -1;
-        }
+    int32_t mine = find_key(ranking, candidate);
+    if (mine >= 0) {
+        return nd_ranked_compare(ranking->objective, candidate, &ranking->entries[mine]) < 0 ? mine : -1;
     }
     return full ? last : ranking->count;
 }
@@ -160,6 +209,10 @@ void nd_ranking_add(nd_ranking *ranking, const nd_ranked *candidate)
     memmove(&ranking->entries[place + 1], &ranking->entries[place],
             (size_t)(slot - place) * sizeof ranking->entries[0]);
     ranking->entries[place] = *candidate;
+    if (ranking->tags != NULL) {
+        memmove(&ranking->tags[place + 1], &ranking->tags[place], (size_t)(slot - place) * sizeof ranking->tags[0]);
+        ranking->tags[place] = tag_of(candidate);
+    }
 }
 
 void nd_ranking_sort(nd_ranking *ranking)
@@ -170,6 +223,9 @@ void nd_ranking_sort(nd_ranking *ranking)
         memmove(&ranking->entries[place + 1], &ranking->entries[place],
                 (size_t)(i - place) * sizeof ranking->entries[0]);
         ranking->entries[place] = entry;
+    }
+    for (int32_t i = 0; ranking->tags != NULL && i < ranking->count; i++) {
+        ranking->tags[i] = tag_of(&ranking->entries[i]);
     }
 }
 
@@ -211,7 +267,7 @@ static void keep_safe(const nd_ranked *safe, int32_t count, nd_ranked *out)
 int32_t nd_ranking_choose(const nd_ranking *meshes, const nd_ranking *all, const nd_ranked *safe, int32_t top,
                           nd_ranked *out)
 {
-    nd_ranking chosen = {meshes->objective, ND_RANKING_EVERY_LAYOUT, out, top, 0};
+    nd_ranking chosen = {meshes->objective, ND_RANKING_EVERY_LAYOUT, out, top, 0, NULL};
     for (int32_t i = 0; i < meshes->count; i++) {
         if (!is_pointless(meshes, i)) {
             nd_ranking_add(&chosen, &meshes->entries[i]);

@@ -26,6 +26,8 @@ typedef struct nd_ranking {
     nd_ranking_key key;
     nd_ranked *entries; /* borrowed, best first */
     int32_t capacity, count;
+    uint32_t *tags; /* borrowed, `capacity` of them: equal where keys are, so that most entries need not be read while
+                     * one is looked for in a long list. NULL: all are read */
 } nd_ranking;
 
 /** Less than 0 when `a` ranks before `b`; 0 only for the same layout. Layouts that will rather run out of memory than

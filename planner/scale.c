@@ -21,6 +21,7 @@ typedef struct scale_search {
     int32_t pool_count, pool_capacity;
     nd_scale_list out;
     int32_t searches;
+    bool is_followed; /* a larger size will surely be searched: only that one's rejections are told */
     bool done;
 } scale_search;
 
@@ -196,6 +197,7 @@ static nd_status search_once(scale_search *s, nd_objective objective, int32_t to
     search.objective = objective;
     search.top = top;
     search.front = s->options->goal == ND_SCALE_PARETO;
+    search.plans_only = !search.front && (size->searched || s->is_followed);
     ND_TRY(nd_search(&s->context, s->framework, &search, &list, err));
     nd_status status = take(s, &list, err);
     add_counts(&s->out.plans, &list, size->searched);
@@ -235,6 +237,16 @@ static bool too_dear(const scale_search *s, int64_t gpus)
         cheaper += surely_fits(&s->pool[i]) && usd_of(s, &s->pool[i]) < least_usd;
     }
     return cheaper >= s->options->search.top;
+}
+
+/* Whether the last of `more` sizes after this one will surely be searched: pins admit it, the goal is not reached
+ * before, and the list is not full before, so that nothing is too dear. */
+static bool is_followed(const scale_search *s, int32_t more)
+{
+    const nd_scale_options *options = s->options;
+    bool never_full = options->goal == ND_SCALE_PARETO || s->pool_count + more < options->search.top;
+    return more > 0 && options->goal != ND_SCALE_GPUS && never_full && options->search.pinned == 0 &&
+           options->search.limited == 0;
 }
 
 static bool is_better(const scale_search *s, const nd_plan *a, const nd_plan *b)
@@ -289,6 +301,7 @@ static nd_status search_all(scale_search *s, nd_error *err)
         if (!last_chance && (sizes[i] < least || too_dear(s, sizes[i]))) {
             continue;
         }
+        s->is_followed = is_followed(s, count - 1 - i);
         nd_status status = search_size(s, size, &why);
         if (status == ND_EINVAL) {
             failure = status;

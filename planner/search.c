@@ -34,6 +34,7 @@ typedef struct search {
     int32_t kept;   /* entries of a list while searching: what is shown, and what a simulation may bring up */
     nd_ranked *entries;
     nd_front *fronts; /* NULL: not asked for; one for each board, and that of `known` behind them */
+    uint32_t *tags, *known_tags;
     nd_pool *pool;
     bool stopped;
 } search;
@@ -121,6 +122,9 @@ static void walk_units(search *s)
     size_t entries = nd_board_entries(s->kept);
     int64_t round = FIRST_ROUND < s->round_max ? FIRST_ROUND : s->round_max;
     for (s->cursor = 0; s->cursor < s->units_count && goes_on(s); s->cursor += round) {
+        if (options->until_sure && s->known.has_safe) {
+            return;
+        }
         if (rest_is_slower(s)) {
             reject_rest(s);
             return;
@@ -129,7 +133,8 @@ static void walk_units(search *s)
         round = s->cursor == 0 ? round : 2 * round < s->round_max ? 2 * round : s->round_max;
         round = round < left ? round : left;
         for (int64_t i = 0; i < round; i++) {
-            nd_board_init(&s->boards[i], options->objective, s->kept, s->entries + (size_t)i * entries);
+            nd_board_init(&s->boards[i], options->objective, s->kept, s->entries + (size_t)i * entries,
+                          s->tags + (size_t)i * nd_board_tags(s->kept));
             if (s->fronts != NULL) {
                 nd_front_clear(&s->fronts[i]);
                 s->boards[i].front = &s->fronts[i];
@@ -236,7 +241,7 @@ static void retime_turn(void *shared, int64_t index, int32_t worker)
 static void refine(search *s)
 {
     nd_board *known = &s->known;
-    if (!s->scene.context->simulates) {
+    if (!s->scene.context->simulates || s->scene.options->until_sure) { /* nobody asked which is the fastest */
         return;
     }
     int32_t count = known->front != NULL ? known->front->count : known->meshes.count + known->all.count;
@@ -321,7 +326,8 @@ static nd_status prepare(search *s, nd_error *err)
     s->pool = nd_pool_create(s->units_count < THREADS_WORTH_UNITS ? 1 : threads);
     s->boards = calloc((size_t)s->round_max, sizeof *s->boards);
     s->entries = calloc((size_t)s->round_max * entries, sizeof *s->entries);
-    if (s->pool == NULL || s->boards == NULL || s->entries == NULL) {
+    s->tags = calloc((size_t)s->round_max * nd_board_tags(s->kept), sizeof *s->tags);
+    if (s->pool == NULL || s->boards == NULL || s->entries == NULL || s->tags == NULL) {
         return nd_fail(err, ND_ENOMEM, "out of memory for a list of %" PRId32 " plans", options->top);
     }
     return prepare_fronts(s, err);
@@ -330,7 +336,7 @@ static nd_status prepare(search *s, nd_error *err)
 static nd_status run_search(search *s, nd_ranked *entries, nd_plan_list *list, nd_error *err)
 {
     const nd_search_options *options = s->scene.options;
-    nd_board_init(&s->known, options->objective, s->kept, entries);
+    nd_board_init(&s->known, options->objective, s->kept, entries, s->known_tags);
     s->scene.known = &s->known;
     nd_search_space_init(s->scene.context, options, &s->scene.space);
     ND_TRY(nd_search_units(&s->scene, &s->units, &s->units_count, &s->searched, &s->known.rejections, err));
@@ -365,6 +371,11 @@ nd_status nd_search(const nd_cost_context *context, const nd_framework *framewor
     }
     s->scene = (nd_search_scene){.context = context, .framework = framework, .options = options};
     s->kept = kept;
+    s->known_tags = calloc(nd_board_tags(kept), sizeof *s->known_tags);
+    if (s->known_tags == NULL) {
+        status = nd_fail(err, ND_ENOMEM, "out of memory for a list of %" PRId32 " plans", options->top);
+        goto cleanup;
+    }
     s->scene.base = nd_layout_single();
     if ((options->pinned >> ND_LAYOUT_KEY_OFFLOAD & 1u) != 0) {
         s->scene.base.offload = options->pin.offload; /* never searched: it trades time for memory on the user's word */
@@ -387,6 +398,8 @@ cleanup:
             nd_front_free(&s->fronts[i]);
         }
         free(s->fronts);
+        free(s->tags);
+        free(s->known_tags);
     }
     free(plans);
     nd_plan_list_free(list);

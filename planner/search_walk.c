@@ -47,6 +47,12 @@ static bool nothing_fits_yet(const walk *w)
     return w->scene->known->fitting == 0 && w->board->fitting == 0;
 }
 
+/* Something surely fits, and nothing else was asked. */
+static bool is_answered(const walk *w)
+{
+    return w->scene->options->until_sure && w->board->has_safe;
+}
+
 static const nd_pipeline *pipeline_of(walk *w)
 {
     bool accumulates = nd_stage_accumulates(w->scene->context, &w->layout);
@@ -128,21 +134,54 @@ static double pipeline_floor_s(walk *w)
     return fmin(whole_s, nd_pipeline_floor_s(context, &w->layout, pipeline_of(w)));
 }
 
-static void bound_memory(walk *w, int32_t data_ranks)
+static void take_memory(walk *w, nd_memory_floor floor)
 {
-    nd_memory_floor floor = nd_memory_floor_of(w->scene->context, &w->layout, &w->prices, &w->split, data_ranks);
     w->bound.peak_bytes = floor.peak_bytes;
     w->bound.peak_low_bytes = floor.peak_low_bytes;
     w->bound.peak_high_bytes = floor.peak_high_bytes;
 }
 
-/* Nothing below fits, and it does not matter by how much. */
+/* Where nothing fits, a legal layout is known that can stand for the closest. */
+static bool knows_any_closest(const walk *w)
+{
+    return w->scene->options->any_closest &&
+           (nd_board_closest(w->scene->known) != NULL || nd_board_closest(w->board) != NULL);
+}
+
+/* Nothing below fits, and it does not matter by how much; or nothing surely, and it is known that something may. */
 static bool is_too_large(const walk *w)
 {
-    return !w->scene->options->include_unfit && !w->scene->options->exhaustive &&
-           w->bound.peak_low_bytes > w->bound.capacity_bytes &&
-           (!nothing_fits_yet(w) || (!nd_board_may_be_closest(w->scene->known, w->bound.peak_bytes) ||
-                                     !nd_board_may_be_closest(w->board, w->bound.peak_bytes)));
+    const nd_search_options *options = w->scene->options;
+    if (options->include_unfit || options->exhaustive) {
+        return false;
+    }
+    if (options->until_sure && !nothing_fits_yet(w) && w->bound.peak_high_bytes > w->bound.capacity_bytes) {
+        return true;
+    }
+    return w->bound.peak_low_bytes > w->bound.capacity_bytes &&
+           (!nothing_fits_yet(w) || knows_any_closest(w) ||
+            (!nd_board_may_be_closest(w->scene->known, w->bound.peak_bytes) ||
+             !nd_board_may_be_closest(w->board, w->bound.peak_bytes)));
+}
+
+/* The same whatever the layers of its stages are, so that they need not be divided. */
+static bool is_too_large_anyhow(walk *w, int32_t data_ranks)
+{
+    if (!w->scene->options->plans_only) {
+        return false;
+    }
+    w->layout.size[ND_AXIS_DP_REPLICATE] = 1;
+    w->layout.size[ND_AXIS_DP_SHARD] = data_ranks;
+    take_memory(w, nd_memory_floor_any_split(w->scene->context, &w->layout, &w->prices, data_ranks));
+    return is_too_large(w);
+}
+
+/* The same for every vpp and schedule. */
+static bool is_too_deep(walk *w, int32_t data_ranks)
+{
+    w->layout.vpp = 1;
+    w->layout.split = ND_SPLIT_EVEN;
+    return is_too_large_anyhow(w, data_ranks);
 }
 
 /* The layers of each stage; w->repeats when balanced stages are the even ones: the same layout again. */
@@ -181,6 +220,10 @@ static void walk_pipeline(walk *w, int32_t data_ranks)
         reject_pipeline(w, nd_rule_slower);
         return;
     }
+    if (w->layout.split == ND_SPLIT_BALANCED && !w->divided && is_too_large_anyhow(w, data_ranks)) {
+        w->board->unfit += nd_count_below_pipeline(&w->scene->space, w->layout, NULL);
+        return;
+    }
     if (!w->divided) {
         divide_layers(w);
     }
@@ -190,11 +233,14 @@ static void walk_pipeline(walk *w, int32_t data_ranks)
     }
     w->piped[0] = false;
     w->piped[1] = false;
-    w->bound.step_s = pipeline_floor_s(w);
-    bound_memory(w, data_ranks);
+    take_memory(w, nd_memory_floor_of(context, &w->layout, &w->prices, &w->split, data_ranks));
+    bool too_large = is_too_large(w);
+    if (!too_large || !w->scene->options->plans_only) { /* else it does not matter whether it is slower, too */
+        w->bound.step_s = pipeline_floor_s(w);
+    }
     if (is_closed(w)) {
         reject_pipeline(w, nd_rule_slower);
-    } else if (is_too_large(w)) {
+    } else if (too_large) {
         w->board->unfit += nd_count_below_pipeline(&w->scene->space, w->layout, NULL);
     } else {
         walk_data(w, data_ranks);
@@ -215,8 +261,13 @@ static void walk_pipelines(walk *w)
         nd_pipeline_choice choices[ND_PIPELINES_MAX];
         int32_t count = nd_space_pipelines(space, pp, choices);
         w->layout.size[ND_AXIS_PP] = pp;
+        w->bound = (nd_bound){.capacity_bytes = (double)w->scene->context->cluster->gpu.memory_bytes};
+        if (is_too_deep(w, ranks / pp)) {
+            w->board->unfit += space->pipelines_count[i] * nd_count_below_pipeline(space, w->layout, NULL);
+            continue;
+        }
         w->divided = false;
-        for (int32_t c = 0; c < count; c++) {
+        for (int32_t c = 0; c < count && !is_answered(w); c++) {
             bool same_layers = c > 0 && choices[c].vpp == w->layout.vpp && choices[c].split == w->layout.split;
             w->divided = w->divided && same_layers;
             w->layout.vpp = choices[c].vpp;
@@ -242,7 +293,7 @@ void nd_search_walk(const nd_search_scene *scene, const nd_search_unit *unit, nd
     w.layout.recompute = ND_RECOMPUTE_NONE;
     nd_price_blocks(scene->context, &w.layout, &w.prices);
     double work_s = nd_work_floor_s(scene->context, &w.prices);
-    for (int32_t r = 0; r < space->recomputes_count; r++) {
+    for (int32_t r = 0; r < space->recomputes_count && !is_answered(&w); r++) {
         const char *broken = NULL;
         w.layout.recompute = space->recomputes[r].mode;
         w.layout.recompute_every = space->recomputes[r].every;

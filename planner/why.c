@@ -12,6 +12,10 @@ static const char *const answer_names[] = {
     [ND_WHY_BORDERLINE] = "borderline", [ND_WHY_NOT_FIRST] = "not_first", [ND_WHY_FIRST] = "first",
 };
 
+/* Plans in which a layout's place is looked for. A place beyond them is told as a lower bound; a longer list takes
+ * seconds on thousands of GPUs, since each of its plans is simulated. */
+enum { LISTED = 200 };
+
 /* Steps that differ by less are equal: the same kernels added up in another order. */
 static const double equal_frac = 1e-9;
 /* Distance of two layouts: a doubled degree counts 1, another mode half of that (own choice; only the order counts). */
@@ -86,8 +90,8 @@ static void find_place(const nd_plan_list *list, nd_why *out)
             place->rank += before;
         }
     }
-    /* a full list has at most two plans of a mesh, unless it has all meshes */
-    place->at_least = list->count == ND_PLANS_MAX && 2 * place->meshes >= list->count;
+    /* a full list has at most two plans of a mesh, unless it has all meshes and others of their variants */
+    place->at_least = list->count == LISTED && 2 * place->meshes >= list->count;
     const nd_plan *other = first != NULL ? first : next;
     place->has_other = other != NULL;
     if (other != NULL) {
@@ -98,13 +102,44 @@ static void find_place(const nd_plan_list *list, nd_why *out)
     }
 }
 
-static nd_status search(const nd_cost_context *context, const nd_framework *framework, bool include_unfit,
-                        nd_plan_list *list, nd_error *err)
+static nd_status search(const nd_cost_context *context, const nd_framework *framework, nd_plan_list *list,
+                        nd_error *err)
+{
+    nd_search_options options = nd_search_options_default();
+    options.top = LISTED;
+    options.plans_only = true;
+    return nd_search(context, framework, &options, list, err);
+}
+
+/* Every legal layout, as many as there is room for. */
+static nd_status search_legal(const nd_cost_context *context, const nd_framework *framework, nd_plan_list *list,
+                              nd_error *err)
 {
     nd_search_options options = nd_search_options_default();
     options.top = ND_PLANS_MAX;
-    options.include_unfit = include_unfit;
+    options.plans_only = true;
+    options.include_unfit = true;
     return nd_search(context, framework, &options, list, err);
+}
+
+/* The best other variant of the layout's mesh, when it comes before the layout. */
+static nd_status find_variant(const nd_cost_context *context, const nd_framework *framework, nd_why *out, nd_error *err)
+{
+    nd_plan_list list = {0};
+    nd_search_options options = nd_search_options_default();
+    options.top = 1;
+    options.plans_only = true;
+    options.pin = out->layout;
+    options.pinned = 1u << ND_LAYOUT_KEY_PP | 1u << ND_LAYOUT_KEY_DP_REPLICATE | 1u << ND_LAYOUT_KEY_DP_SHARD |
+                     1u << ND_LAYOUT_KEY_CP | 1u << ND_LAYOUT_KEY_TP | 1u << ND_LAYOUT_KEY_EP;
+    ND_TRY(nd_search(context, framework, &options, &list, err));
+    if (list.count > 0 && !nd_same_layout(&list.plans[0].layout, &out->layout) &&
+        comes_before(&list.plans[0].estimate, &out->estimate)) {
+        out->place.has_variant = true;
+        out->place.variant = list.plans[0];
+    }
+    nd_plan_list_free(&list);
+    return ND_OK;
 }
 
 static nd_status explain_illegal(const nd_cost_context *context, const nd_framework *framework, nd_why *out,
@@ -115,7 +150,7 @@ static nd_status explain_illegal(const nd_cost_context *context, const nd_framew
         return ND_OK;
     }
     nd_plan_list list = {0};
-    ND_TRY(search(context, framework, true, &list, err));
+    ND_TRY(search_legal(context, framework, &list, err));
     double least = HUGE_VAL;
     for (int32_t i = 0; i < list.count; i++) {
         double away = distance(&list.plans[i].layout, &out->layout);
@@ -150,7 +185,7 @@ static nd_status explain_memory(const nd_cost_context *context, const nd_framewo
         return ND_OK;
     }
     nd_plan_list list = {0};
-    ND_TRY(search(context, framework, false, &list, err));
+    ND_TRY(search(context, framework, &list, err));
     out->has_search_fit = list.count > 0;
     if (list.count > 0) {
         out->search_fit = list.plans[0];
@@ -163,9 +198,13 @@ static nd_status explain_place(const nd_cost_context *context, const nd_framewor
                                nd_error *err)
 {
     nd_plan_list list = {0};
-    ND_TRY(search(context, framework, false, &list, err));
+    ND_TRY(search(context, framework, &list, err));
     find_place(&list, out);
+    bool full = list.count == LISTED;
     nd_plan_list_free(&list);
+    if (full && !out->place.has_variant) { /* its mesh may come after the list */
+        ND_TRY(find_variant(context, framework, out, err));
+    }
     out->has_comparison = out->place.has_other;
     if (out->has_comparison) {
         nd_compare_layouts(context, &out->layout, context, &out->place.other.layout, &out->comparison);

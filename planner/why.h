@@ -31,8 +31,8 @@ const char *nd_why_answer_name(nd_why_answer answer);
 typedef struct nd_why_place {
     int32_t rank;     /* from 1: meshes whose best layout comes before this one, plus 1 */
     int32_t meshes;   /* that fit, this layout's own included */
-    bool at_least;    /* there are more meshes than the search lists: `meshes` is a lower bound, and so is a rank that
-                       * is the last of them */
+    bool at_least;    /* there may be more meshes than the search lists: `meshes` is a lower bound, and so is a rank
+                       * that is the last of them */
     bool has_variant; /* another variant of the same mesh is better: */
     nd_plan variant;
     bool has_other; /* the first plan, or the next mesh when this layout is the first: */

@@ -167,7 +167,7 @@ static void describe_place(const nd_why *why, char *out, size_t out_bytes)
     if (place->rank > 0) {
         bool last_listed = place->at_least && place->rank == place->meshes;
         (void)snprintf(out, out_bytes, "rank %s%s of %s%s mesh%s that fit%s", nd_format_count(place->rank).text,
-                       last_listed ? " or later" : "", place->at_least ? "more than " : "",
+                       last_listed ? " or later" : "", place->at_least ? "at least " : "",
                        nd_format_count(place->meshes).text, place->meshes == 1 ? "" : "es",
                        place->meshes == 1 ? "s" : "");
     } else {

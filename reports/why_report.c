@@ -86,7 +86,7 @@ static void print_place(FILE *stream, const nd_report_context *context, const nd
         stream, &context->style, 2, 2,
         "Rank %s%s of %s%s mesh%s, by step time; a search of %s layout%s finds %s that fit%s.",
         nd_format_count(place->rank).text, place->at_least && place->rank == place->meshes ? " or later" : "",
-        place->at_least ? "more than " : "", nd_format_count(place->meshes).text, place->meshes == 1 ? "" : "es",
+        place->at_least ? "at least " : "", nd_format_count(place->meshes).text, place->meshes == 1 ? "" : "es",
         nd_format_count(place->searched).text, place->searched == 1 ? "" : "s", nd_format_count(place->fitting).text,
         place->fitting == 1 ? "s" : "");
     if (place->has_variant) {

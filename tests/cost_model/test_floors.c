@@ -10,6 +10,15 @@ static const double rounding = 1.0 + 1e-9;
 
 static int64_t checked;
 
+static int64_t bounded; /* of those checked, where there is a floor of any split */
+
+static void check_memory(const nd_memory_floor *floor, const nd_memory_breakdown *memory)
+{
+    CU_ASSERT_TRUE(floor->peak_bytes <= memory->peak_bytes * rounding);
+    CU_ASSERT_TRUE(floor->peak_low_bytes <= memory->peak_low_bytes * rounding);
+    CU_ASSERT_TRUE(floor->peak_high_bytes <= memory->peak_high_bytes * rounding);
+}
+
 /* Every way to divide the data ranks and to shard over them. */
 static void check_data(nd_layout layout, const nd_block_prices *prices, int64_t data_ranks)
 {
@@ -21,6 +30,10 @@ static void check_data(nd_layout layout, const nd_block_prices *prices, int64_t 
     layout.size[ND_AXIS_DP_SHARD] = (int32_t)data_ranks;
     nd_split_stages(&f.context, &layout, prices, &split);
     nd_memory_floor floor = nd_memory_floor_of(&f.context, &layout, prices, &split, data_ranks);
+    nd_memory_floor any_split = nd_memory_floor_any_split(&f.context, &layout, prices, data_ranks);
+    nd_layout plain = layout;
+    plain.vpp = 1;
+    nd_memory_floor any_chunks = nd_memory_floor_any_split(&f.context, &plain, prices, data_ranks);
     double work_s = nd_work_floor_s(&f.context, prices) + nd_rework_floor_s(&f.context, &layout, prices);
     for (int32_t shard = 1; shard <= data_ranks; shard *= 2) {
         for (int mode = shard > 1 ? ND_SHARDING_ZERO1 : ND_SHARDING_NONE; mode < ND_SHARDING_COUNT; mode++) {
@@ -30,9 +43,10 @@ static void check_data(nd_layout layout, const nd_block_prices *prices, int64_t 
             nd_estimate_memory_split(&f.context, &layout, prices, &split, &memory);
             nd_price_pipeline_split(&f.context, &layout, prices, &split, &pipeline);
             nd_estimate_time_piped(&f.context, &layout, prices, &pipeline, &time);
-            CU_ASSERT_TRUE(floor.peak_bytes <= memory.peak_bytes * rounding);
-            CU_ASSERT_TRUE(floor.peak_low_bytes <= memory.peak_low_bytes * rounding);
-            CU_ASSERT_TRUE(floor.peak_high_bytes <= memory.peak_high_bytes * rounding);
+            check_memory(&floor, &memory);
+            check_memory(&any_split, &memory);
+            check_memory(&any_chunks, &memory);
+            bounded += any_split.peak_bytes > 0.0;
             double pipeline_s = nd_pipeline_floor_s(&f.context, &layout, &pipeline);
             CU_ASSERT_TRUE(pipeline_s <= time.step_s * rounding);
             CU_ASSERT_TRUE(nd_filling_floor_s(&f.context, &layout, work_s) <= pipeline_s * rounding);
@@ -49,6 +63,10 @@ static void check_stack(const char *model, const char *cluster, const char *stac
                                         "pp=4,vpp=2",
                                         "pp=4,schedule=zero_bubble",
                                         "pp=4,split=balanced",
+                                        "pp=4,vpp=3,split=balanced",
+                                        "pp=16,split=balanced,micro_batch=2",
+                                        "pp=8,vpp=2,split=balanced",
+                                        "pp=16,tp=2",
                                         "pp=2,tp=4,sp=on",
                                         "tp=2,cp=2",
                                         "pp=8,micro_batch=2"};
@@ -71,12 +89,14 @@ static void check_stack(const char *model, const char *cluster, const char *stac
 static void test_nothing_is_below_its_floor(void)
 {
     checked = 0;
+    bounded = 0;
     check_stack("llama-3.1-8b", "8x8xh100", "ndplan");
     check_stack("llama-3.1-70b", "8x8xa100", "megatron");
     check_stack("mixtral-8x7b", "4x8xh100", "ndplan");
     check_stack("gemma-2-9b", "4x8xh100", "torch-fsdp2-compile");
     check_stack("deepseek-v2-lite", "4x8xh100", "deepspeed");
     CU_ASSERT_TRUE(checked > 1000);
+    CU_ASSERT_TRUE(bounded > checked / 2);
 }
 
 static void test_recompute_prices_are_those_priced_at_once(void)

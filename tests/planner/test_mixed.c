@@ -246,6 +246,46 @@ static void that_nothing_fits_is_an_answer(void)
     free(f);
 }
 
+/* Counts calls, checks that progress never goes back, and stops at `stop_frac`. */
+typedef struct watch {
+    int64_t calls;
+    double last_frac, stop_frac;
+} watch;
+
+static bool look_on(void *data, double done_frac)
+{
+    watch *w = data;
+    CU_ASSERT_TRUE(done_frac >= w->last_frac && done_frac <= 1.0);
+    w->calls++;
+    w->last_frac = done_frac;
+    return done_frac < w->stop_frac;
+}
+
+static void progress_is_told_and_stops_the_search(void)
+{
+    static const char *const parts[] = {"8xh100", "8xa100", NULL};
+    mixed_fixture *f = fixture_of("llama-3.1-8b", parts, "ndplan", 16);
+    watch all = {.stop_frac = 2.0};
+    f->options.control.progress = look_on;
+    f->options.control.data = &all;
+    solve(f);
+    CU_ASSERT_FALSE(f->plan.interrupted);
+    CU_ASSERT_TRUE(all.calls > 100 && all.last_frac > 0.8);
+    int64_t searched = f->plan.searched;
+
+    watch some = {.stop_frac = 0.2}; /* the first part alone is done, the second in work */
+    f->options.control.data = &some;
+    memset(&f->plan, 0, sizeof f->plan);
+    solve(f);
+    CU_ASSERT_TRUE(f->plan.interrupted);
+    CU_ASSERT_TRUE(f->plan.searched < searched);
+    CU_ASSERT_TRUE(f->plan.options[0].found);
+    CU_ASSERT_FALSE(stages_of(f)->found);
+    CU_ASSERT_PTR_NOT_NULL(strstr(stages_of(f)->why_not, "interrupted"));
+    CU_ASSERT_TRUE(f->plan.best >= 0);
+    free(f);
+}
+
 /* What is given up early on the way is never the best: the best of all is the best of the parts of the space. */
 static void bounds_lose_nothing(void)
 {
@@ -453,6 +493,7 @@ int main(void)
         ND_TEST(pins_that_no_way_can_meet_are_refused),
         ND_TEST(software_without_pipelines_says_so),
         ND_TEST(that_nothing_fits_is_an_answer),
+        ND_TEST(progress_is_told_and_stops_the_search),
         ND_TEST(bounds_lose_nothing),
         ND_TEST(a_slow_network_between_the_kinds_costs_time),
         ND_TEST(the_slowest_has_no_rate_above_any_part),

@@ -53,7 +53,7 @@ static void test_a_bounded_list_keeps_the_best_of_any_order(void)
 {
     nd_ranked entries[4];
     for (int32_t step = 1; step < 31; step++) {
-        nd_ranking ranking = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_EVERY_LAYOUT, entries, 4, 0};
+        nd_ranking ranking = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_EVERY_LAYOUT, entries, 4, 0, NULL};
         for (int32_t i = 0; i < 31; i++) { /* 31 is prime: every order visits all values */
             int32_t value = i * step % 31;
             nd_ranked entry = ranked(1, value + 1, value, 0.0, ND_VERDICT_FITS);
@@ -69,7 +69,7 @@ static void test_a_bounded_list_keeps_the_best_of_any_order(void)
 static void test_one_entry_per_mesh_and_verdict(void)
 {
     nd_ranked entries[8];
-    nd_ranking meshes = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, entries, 8, 0};
+    nd_ranking meshes = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, entries, 8, 0, NULL};
     for (int32_t i = 0; i < 60; i++) {
         int32_t value = i * 7 % 60;
         nd_verdict verdict = value % 2 == 0 ? ND_VERDICT_FITS : ND_VERDICT_BORDERLINE;
@@ -82,10 +82,43 @@ static void test_one_entry_per_mesh_and_verdict(void)
     }
 }
 
+/* A list with tags is the one without, also past the blocks in which tags are compared and after times changed. */
+static void test_tags_change_nothing(void)
+{
+    enum { ROOM = 45, MESHES = 64, CANDIDATES = 2000 };
+    static nd_ranked plain_entries[ROOM], tagged_entries[ROOM];
+    uint32_t tags[ROOM] = {0};
+    nd_ranking plain = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, plain_entries, ROOM, 0, NULL};
+    nd_ranking tagged = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, tagged_entries, ROOM, 0, tags};
+    uint32_t state = 5;
+    for (int32_t i = 0; i < CANDIDATES; i++) {
+        state = state * 1664525u + 1013904223u;
+        int32_t mesh = 1 + (int32_t)(state >> 8) % MESHES;
+        double step_s = (double)((state >> 12) % 4096) * (1.0 - (double)i / (2.0 * CANDIDATES));
+        nd_ranked entry = ranked(mesh, i, step_s, 0.0, i % 3 == 0 ? ND_VERDICT_BORDERLINE : ND_VERDICT_FITS);
+        CU_ASSERT_EQUAL(nd_ranking_would_take(&plain, &entry), nd_ranking_would_take(&tagged, &entry));
+        nd_ranking_add(&plain, &entry);
+        nd_ranking_add(&tagged, &entry);
+        if (i == CANDIDATES / 2) {
+            for (int32_t k = 0; k < plain.count; k++) {
+                plain_entries[k].step_s = tagged_entries[k].step_s = (double)((k * 29) % 101);
+            }
+            nd_ranking_sort(&plain);
+            nd_ranking_sort(&tagged);
+        }
+    }
+    CU_ASSERT_EQUAL_FATAL(plain.count, ROOM);
+    CU_ASSERT_EQUAL_FATAL(tagged.count, ROOM);
+    for (int32_t i = 0; i < ROOM; i++) {
+        CU_ASSERT_TRUE(nd_same_layout(&plain_entries[i].layout, &tagged_entries[i].layout));
+        CU_ASSERT_EQUAL(plain_entries[i].step_s, tagged_entries[i].step_s);
+    }
+}
+
 static void test_would_take_agrees_with_add(void)
 {
     nd_ranked entries[2];
-    nd_ranking meshes = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, entries, 2, 0};
+    nd_ranking meshes = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, entries, 2, 0, NULL};
     nd_ranked fast = ranked(1, 1, 1.0, 0.0, ND_VERDICT_FITS);
     nd_ranked slow = ranked(2, 1, 5.0, 0.0, ND_VERDICT_FITS);
     nd_ranked slower_variant = ranked(1, 2, 2.0, 0.0, ND_VERDICT_FITS);
@@ -105,8 +138,8 @@ static void test_a_borderline_plan_does_not_hide_the_safe_one(void)
     nd_ranked mesh_entries[6];
     nd_ranked all_entries[4];
     nd_ranked out[4];
-    nd_ranking meshes = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, mesh_entries, 6, 0};
-    nd_ranking all = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_EVERY_LAYOUT, all_entries, 4, 0};
+    nd_ranking meshes = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, mesh_entries, 6, 0, NULL};
+    nd_ranking all = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_EVERY_LAYOUT, all_entries, 4, 0, NULL};
     const nd_ranked found[] = {
         ranked(1, 1, 1.0, 0.0, ND_VERDICT_BORDERLINE), ranked(1, 2, 1.5, 0.0, ND_VERDICT_BORDERLINE),
         ranked(1, 4, 2.0, 0.0, ND_VERDICT_FITS),       ranked(2, 1, 3.0, 0.0, ND_VERDICT_FITS),
@@ -130,8 +163,8 @@ static void test_a_list_of_two_or_more_holds_a_plan_that_surely_fits(void)
     nd_ranked mesh_entries[2];
     nd_ranked all_entries[2];
     nd_ranked out[2];
-    nd_ranking meshes = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, mesh_entries, 2, 0};
-    nd_ranking all = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_EVERY_LAYOUT, all_entries, 2, 0};
+    nd_ranking meshes = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, mesh_entries, 2, 0, NULL};
+    nd_ranking all = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_EVERY_LAYOUT, all_entries, 2, 0, NULL};
     const nd_ranked fast[] = {ranked(1, 1, 1.0, 9.0, ND_VERDICT_BORDERLINE),
                               ranked(2, 1, 2.0, 9.0, ND_VERDICT_BORDERLINE)};
     const nd_ranked safe = ranked(4, 1, 3.0, 5.0, ND_VERDICT_FITS);
@@ -151,8 +184,8 @@ static void test_places_left_go_to_variants(void)
     nd_ranked mesh_entries[12];
     nd_ranked all_entries[4];
     nd_ranked out[4];
-    nd_ranking meshes = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, mesh_entries, 12, 0};
-    nd_ranking all = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_EVERY_LAYOUT, all_entries, 4, 0};
+    nd_ranking meshes = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_MESH_AND_VERDICT, mesh_entries, 12, 0, NULL};
+    nd_ranking all = {ND_OBJECTIVE_THROUGHPUT, ND_RANKING_EVERY_LAYOUT, all_entries, 4, 0, NULL};
     for (int32_t i = 1; i <= 6; i++) {
         nd_ranked entry = ranked(i == 6 ? 2 : 1, i, i, 0.0, ND_VERDICT_FITS);
         nd_ranking_add(&meshes, &entry);
@@ -217,6 +250,7 @@ int main(void)
         ND_TEST(test_what_does_not_fit_or_has_no_time_comes_last),
         ND_TEST(test_a_bounded_list_keeps_the_best_of_any_order),
         ND_TEST(test_one_entry_per_mesh_and_verdict),
+        ND_TEST(test_tags_change_nothing),
         ND_TEST(test_would_take_agrees_with_add),
         ND_TEST(test_a_borderline_plan_does_not_hide_the_safe_one),
         ND_TEST(test_a_list_of_two_or_more_holds_a_plan_that_surely_fits),

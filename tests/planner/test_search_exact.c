@@ -250,29 +250,72 @@ static void test_the_front_is_complete_when_pipelines_are_simulated(void)
     }
 }
 
+static void expect_same(const nd_plan_list *every, const nd_plan_list *pruned, const nd_search_options *options,
+                        const char *what)
+{
+    CU_ASSERT_EQUAL(every->count, pruned->count);
+    CU_ASSERT_EQUAL(every->searched, pruned->searched);
+    for (int32_t i = 0; i < every->count && i < pruned->count; i++) {
+        char text[2][256];
+        (void)nd_layout_format(&every->plans[i].layout, text[0], sizeof text[0]);
+        (void)nd_layout_format(&pruned->plans[i].layout, text[1], sizeof text[1]);
+        if (strcmp(text[0], text[1]) != 0) {
+            printf("%s, top %d, #%d: %s (%g s), pruned %s (%g s)\n", what, (int)options->top, (int)(i + 1), text[0],
+                   every->plans[i].estimate.time.step_s, text[1], pruned->plans[i].estimate.time.step_s);
+        }
+        CU_ASSERT_STRING_EQUAL(text[0], text[1]);
+    }
+    CU_ASSERT_EQUAL(every->has_closest, pruned->has_closest);
+    CU_ASSERT_EQUAL(every->closest.estimate.memory.peak_bytes, pruned->closest.estimate.memory.peak_bytes);
+    CU_ASSERT_EQUAL(every->fitting > 0, pruned->fitting > 0);
+}
+
+static bool has_safe(const nd_plan_list *list)
+{
+    bool safe = false;
+    for (int32_t i = 0; i < list->count; i++) {
+        safe = safe || list->plans[i].estimate.memory.verdict == ND_VERDICT_FITS;
+    }
+    return safe;
+}
+
+/* What is left out when only that is asked changes nothing about whether something fits, and surely. */
+static void expect_same_answer(const nd_framework *framework, nd_search_options options, const nd_plan_list *every)
+{
+    options.plans_only = true;
+    options.until_sure = true;
+    for (int any = 0; any < 2; any++) {
+        options.any_closest = any == 1;
+        nd_plan_list quick = search_with(framework, &options);
+        CU_ASSERT_EQUAL(quick.fitting > 0, every->fitting > 0);
+        CU_ASSERT_EQUAL(has_safe(&quick), has_safe(every));
+        CU_ASSERT_EQUAL(quick.has_closest, every->has_closest);
+        if (options.any_closest && quick.has_closest) {
+            CU_ASSERT_TRUE(nd_layout_allowed(&fixture.context, framework, &quick.closest.layout, NULL, NULL));
+        } else {
+            CU_ASSERT_EQUAL(quick.closest.estimate.memory.peak_bytes, every->closest.estimate.memory.peak_bytes);
+        }
+        nd_plan_list_free(&quick);
+    }
+}
+
 static void expect_same_plans(const nd_framework *framework, nd_search_options options, const char *what)
 {
     options.exhaustive = true;
     nd_plan_list every = search_with(framework, &options);
     options.exhaustive = false;
     nd_plan_list pruned = search_with(framework, &options);
-    CU_ASSERT_EQUAL(every.count, pruned.count);
-    CU_ASSERT_EQUAL(every.searched, pruned.searched);
-    for (int32_t i = 0; i < every.count && i < pruned.count; i++) {
-        char text[2][256];
-        (void)nd_layout_format(&every.plans[i].layout, text[0], sizeof text[0]);
-        (void)nd_layout_format(&pruned.plans[i].layout, text[1], sizeof text[1]);
-        if (strcmp(text[0], text[1]) != 0) {
-            printf("%s, top %d, #%d: %s (%g s), pruned %s (%g s)\n", what, (int)options.top, (int)(i + 1), text[0],
-                   every.plans[i].estimate.time.step_s, text[1], pruned.plans[i].estimate.time.step_s);
-        }
-        CU_ASSERT_STRING_EQUAL(text[0], text[1]);
+    options.plans_only = true;
+    nd_plan_list uncounted = search_with(framework, &options);
+    expect_same(&every, &pruned, &options, what);
+    expect_same(&every, &uncounted, &options, what);
+    CU_ASSERT_EQUAL(uncounted.fitting, pruned.fitting);
+    if (options.top > 1 && !options.include_unfit) {
+        expect_same_answer(framework, options, &every);
     }
-    CU_ASSERT_EQUAL(every.has_closest, pruned.has_closest);
-    CU_ASSERT_EQUAL(every.closest.estimate.memory.peak_bytes, pruned.closest.estimate.memory.peak_bytes);
-    CU_ASSERT_EQUAL(every.fitting > 0, pruned.fitting > 0);
     nd_plan_list_free(&every);
     nd_plan_list_free(&pruned);
+    nd_plan_list_free(&uncounted);
 }
 
 static void test_bounds_lose_no_plan(void)

@@ -118,6 +118,20 @@ static void test_a_worse_variant_is_told_its_best(void)
     CU_ASSERT_TRUE(why.place.variant.estimate.time.step_s < why.estimate.time.step_s);
 }
 
+/* A mesh that comes after the list has its best variant all the same, and a place that is a lower bound. */
+static void test_a_mesh_beyond_the_list(void)
+{
+    fixture_init(&fixture, "llama-3.1-8b", "64x8xh100", "ndplan", 4096, 512);
+    (void)ask("tp=2,sp=on,pp=32,dp_replicate=8,micro_batch=1,grad_accum=64,recompute=full");
+    CU_ASSERT_EQUAL(why.answer, ND_WHY_NOT_FIRST);
+    CU_ASSERT_TRUE(why.place.at_least);
+    CU_ASSERT_EQUAL(why.place.rank, why.place.meshes);
+    CU_ASSERT_TRUE(why.place.meshes > 100);
+    CU_ASSERT_TRUE_FATAL(why.place.has_variant);
+    CU_ASSERT_EQUAL(memcmp(why.place.variant.layout.size, why.layout.size, sizeof why.layout.size), 0);
+    CU_ASSERT_TRUE(why.place.variant.estimate.time.step_s < why.estimate.time.step_s);
+}
+
 static void test_the_only_layout_is_the_first(void)
 {
     fixture_init(&fixture, fixture_dense, "h100", "ndplan", 4096, 1);
@@ -153,6 +167,7 @@ int main(void)
         ND_TEST(test_host_memory_counts),
         ND_TEST(test_places_are_those_of_the_search),
         ND_TEST(test_a_worse_variant_is_told_its_best),
+        ND_TEST(test_a_mesh_beyond_the_list),
         ND_TEST(test_the_only_layout_is_the_first),
         ND_TEST(test_against_needs_no_search),
         {NULL, NULL},
