@@ -22,6 +22,7 @@ static nd_status find_smallest(const nd_cost_context *context, const nd_task *ta
     nd_plan_list list = {0};
     smallest.objective = ND_OBJECTIVE_MEMORY;
     smallest.top = 1;
+    smallest.until_sure = false;
     ND_TRY(nd_search(context, task->framework, &smallest, &list, err));
     out->has_closest = list.count > 0;
     if (list.count > 0) {

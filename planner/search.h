@@ -41,9 +41,9 @@ typedef struct nd_search_options {
     bool exhaustive;    /* look at every layout, however slow: for tests and comparisons; the plans are the same */
     bool plans_only;    /* rejections and their counts are not asked for: which bound left a layout out is not told
                          * apart, which saves time; the plans and the closest layout are the same */
-    bool until_sure;    /* ask only whether something surely fits: end with the first round that finds it, whatever its
-                         * time. When nothing does, the closest layout is the same as without */
-    bool any_closest;   /* where nothing fits, it does not matter how close the closest layout comes */
+    bool until_sure;  /* ask only whether something surely fits, or is expected to: end with the first round that finds
+                       * it, whatever its  time. When nothing does, the closest layout is the same as without */
+    bool any_closest; /* where nothing fits, it does not matter how close the closest layout comes */
     nd_search_control control;
 } nd_search_options;
 

@@ -148,14 +148,15 @@ static bool knows_any_closest(const walk *w)
            (nd_board_closest(w->scene->known) != NULL || nd_board_closest(w->board) != NULL);
 }
 
-/* Nothing below fits, and it does not matter by how much; or nothing surely, and it is known that something may. */
+/* Nothing below fits, and it does not matter by how much; or nothing is expected to, and it is known that something
+ * may. */
 static bool is_too_large(const walk *w)
 {
     const nd_search_options *options = w->scene->options;
     if (options->include_unfit || options->exhaustive) {
         return false;
     }
-    if (options->until_sure && !nothing_fits_yet(w) && w->bound.peak_high_bytes > w->bound.capacity_bytes) {
+    if (options->until_sure && !nothing_fits_yet(w) && w->bound.peak_bytes > w->bound.capacity_bytes) {
         return true;
     }
     return w->bound.peak_low_bytes > w->bound.capacity_bytes &&
