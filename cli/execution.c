@@ -6,6 +6,7 @@
 
 #include "cli/progress.h"
 #include "core/pool.h"
+#include "executor/run_state.h"
 #include "program/replay.h"
 #include "program/traffic.h"
 
@@ -16,6 +17,7 @@ _Static_assert(ND_INS_COUNT - ND_INS_ALL_REDUCE <= 16, "rows of the traffic tabl
 typedef struct recorder {
     nd_execution_step *steps;
     int64_t count;
+    const char *resume; /* directory to go on from; NULL: none */
 } recorder;
 
 static bool record(void *user, const nd_run_step *step)
@@ -185,9 +187,14 @@ static nd_status take_steps(const nd_execution_input *input, const nd_layout *la
         *failed = status == ND_ENOMEM;
         return status;
     }
-    status = nd_run_steps(*run, steps, record, r, err);
+    if (r->resume != NULL) {
+        status = nd_run_resume(*run, r->resume, err);
+    }
+    if (status == ND_OK) {
+        status = nd_run_steps(*run, steps, record, r, err);
+        *failed = status != ND_OK;
+    }
     if (status != ND_OK) {
-        *failed = true;
         nd_run_free(*run);
         *run = NULL;
     }
@@ -307,17 +314,41 @@ static nd_status verify_run(const nd_execution_input *input, const double *param
     return status;
 }
 
+/* Write what was asked for: a checkpoint, and all weights of it in one file. */
+static nd_status save(const nd_execution_input *input, const nd_run *run, bool *failed, nd_error *err)
+{
+    nd_checkpoint *checkpoint = NULL;
+    if (input->save == NULL) {
+        return ND_OK;
+    }
+    nd_status status = nd_run_save(run, input->save, err);
+    if (status == ND_OK && input->save_weights != NULL) {
+        status =
+            nd_checkpoint_open(input->save, &input->inputs.model, nd_run_params(run), ND_ELEM_COUNT, &checkpoint, err);
+        if (status == ND_OK) {
+            status = nd_checkpoint_merge(checkpoint, &input->inputs.model, input->run.program.real, input->save_weights,
+                                         err);
+        }
+        nd_checkpoint_close(checkpoint);
+    }
+    *failed = status == ND_EIO; /* a disk that is full: the run itself went well until here */
+    return status;
+}
+
 static nd_status run_and_gather(const nd_execution_input *input, nd_execution_view *view, double **params, bool *failed,
                                 nd_error *err)
 {
     nd_run *run = NULL;
-    recorder r = {.steps = view->steps};
+    recorder r = {.steps = view->steps, .resume = input->resume};
     nd_progress_start_run("step", input->steps,
                           (double)view->train->global_batch_seqs * (double)view->train->seq_len_tokens, input->lines);
     ND_TRY(take_steps(input, &input->layout, input->steps, &r, &run, failed, err));
     view->steps_count = r.count;
     view->interrupted = r.count < input->steps;
     nd_status status = gather(run, view, err);
+    if (status == ND_OK) {
+        status = save(input, run, failed, err);
+    }
     if (status == ND_OK && input->verify && !view->interrupted) {
         status = read_params(run, params, err);
     }

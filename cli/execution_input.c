@@ -117,6 +117,24 @@ static nd_status load_training(const nd_options *options, nd_execution_input *in
     return ND_OK;
 }
 
+static nd_status load_checkpoints(const nd_options *options, nd_execution_input *input, nd_error *err)
+{
+    input->save = options->value[ND_OPTION_SAVE];
+    input->resume = options->value[ND_OPTION_RESUME];
+    input->save_weights = options->value[ND_OPTION_SAVE_WEIGHTS];
+    if (input->verify && input->resume != NULL) {
+        return nd_fail(
+            err, ND_EINVAL,
+            "--verify compares with one rank from the first step on, and --resume starts later: leave out one");
+    }
+    if (input->save_weights != NULL && input->save == NULL) {
+        return nd_fail(err, ND_EINVAL,
+                       "--save-weights %s puts a checkpoint together, and there is none without --save DIR",
+                       input->save_weights);
+    }
+    return ND_OK;
+}
+
 nd_status nd_execution_input_load(const nd_options *options, nd_execution_input *out, nd_error *err)
 {
     const char *layout = options->value[ND_OPTION_LAYOUT];
@@ -129,6 +147,7 @@ nd_status nd_execution_input_load(const nd_options *options, nd_execution_input 
                                    err));
     ND_TRY(load_training(options, out, err));
     ND_TRY(load_dtype(options, out, err));
+    ND_TRY(load_checkpoints(options, out, err));
     ND_TRY(nd_layout_input_executed(&out->inputs, layout != NULL ? layout : "tp=1", &out->layout, err));
     return load_ranks(options, &out->layout, err);
 }

@@ -10,6 +10,8 @@ typedef struct nd_execution_input {
     nd_layout layout;
     nd_run_options run;
     int64_t steps;
+    const char *save, *resume; /* directories of checkpoints; NULL: none */
+    const char *save_weights;  /* .safetensors file; NULL: none */
     bool verify;
     bool lines; /* a line on stderr for every step */
 } nd_execution_input;
