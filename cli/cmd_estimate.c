@@ -7,10 +7,12 @@
 #include "cli/layout_input.h"
 #include "cli/output_file.h"
 #include "cli/run_input.h"
+#include "core/text.h"
 #include "planner/constraints.h"
 #include "reports/csv_report.h"
 #include "reports/estimate_report.h"
 #include "reports/json_report.h"
+#include "reports/program_report.h"
 #include "reports/trace.h"
 
 static const nd_option_id estimate_options[] = {
@@ -30,6 +32,9 @@ static const nd_option_id estimate_options[] = {
     ND_OPTION_CALIBRATION,
     ND_OPTION_ANCHOR,
     ND_OPTION_TRACE,
+    ND_OPTION_PROGRAM,
+    ND_OPTION_RANK,
+    ND_OPTION_PROGRAM_VERBOSE,
     ND_OPTION_TOKENS,
     ND_OPTION_PRICE,
     ND_OPTION_MTBF_HOURS,
@@ -103,6 +108,36 @@ static void print_illegal(const nd_report_context *context, const nd_layout *lay
     nd_report_illegal(stdout, context, layout, refusal);
 }
 
+/* Compute types of the program: bf16 stands for every 16-bit training. */
+static nd_elem program_elem(nd_dtype precision)
+{
+    return precision == ND_DTYPE_FP32 ? ND_ELEM_F32 : ND_ELEM_BF16;
+}
+
+static nd_status print_program(const nd_options *options, const nd_report_context *context, const nd_inputs *inputs,
+                               const nd_layout *layout, nd_error *err)
+{
+    nd_program_options program_options = nd_program_options_default();
+    nd_program *program = NULL;
+    int64_t rank = 0;
+    const char *text = options->value[ND_OPTION_RANK];
+    int64_t ranks = nd_layout_ranks(layout);
+    if (text != NULL) {
+        ND_TRY(nd_text_int(text, "--rank", 0, ranks - 1, &rank, err));
+    }
+    if (layout->split == ND_SPLIT_BALANCED && layout->size[ND_AXIS_PP] > 1) {
+        return nd_fail(err, ND_EUNSUPPORTED,
+                       "--program divides layers evenly: leave out split=balanced to see the program");
+    }
+    program_options.real = program_elem(inputs->train.precision);
+    ND_TRY(nd_program_create(&inputs->model, layout, &inputs->train, &program_options, rank, &program, err));
+    bool all = nd_options_has(options, ND_OPTION_PROGRAM_VERBOSE);
+    nd_status status = nd_report_program(stdout, &context->style, program, inputs->model.kv_heads,
+                                         all ? INT32_MAX : ND_PROGRAM_LINES_DEFAULT, err);
+    nd_program_free(program);
+    return status;
+}
+
 static nd_status run_estimate(const nd_options *options, int *exit_status, nd_error *err)
 {
     nd_inputs inputs;
@@ -136,6 +171,9 @@ static nd_status run_estimate(const nd_options *options, int *exit_status, nd_er
         print_illegal(&context, &layout, &refusal, format);
         *exit_status = ND_EXIT_NO;
         return ND_OK;
+    }
+    if (nd_options_has(options, ND_OPTION_PROGRAM)) {
+        return print_program(options, &context, &inputs, &layout, err);
     }
     const char *trace = options->value[ND_OPTION_TRACE];
     if (trace != NULL) {

@@ -258,7 +258,7 @@ static const char *missing_part(const nd_model_spec *m)
            : m->norms_per_layer == 4 && m->norm == ND_NORM_LAYER ? "four layer norms with biases"
            : m->qk_norm == ND_QK_NORM_FULL                       ? "a norm over whole queries and keys"
            : m->ffn_bias && nd_ffn_matrices(m->ffn) == 3         ? "biases of a gated feed-forward"
-           : !m->final_norm                                      ? "the lack of a final norm"
+           : !m->final_norm                                      ? "a model without a final norm"
            : latent_bias                                         ? "biases in latent attention"
                                                                  : NULL;
 }
@@ -267,8 +267,8 @@ nd_status nd_param_list_create(const nd_model_spec *model, nd_param_list *out, n
 {
     const char *missing = missing_part(model);
     if (missing != NULL) {
-        return nd_fail(err, ND_EUNSUPPORTED, "%s cannot be executed: %s is estimated but has no kernel", model->name,
-                       missing);
+        return nd_fail(err, ND_EUNSUPPORTED, "%s cannot be executed, only estimated: there is no kernel for %s",
+                       model->name, missing);
     }
     lister l = {.model = model};
     list(&l);

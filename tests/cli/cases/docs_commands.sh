@@ -1,6 +1,6 @@
 # Every command line shown in the documents works, and its output has the lines that are shown: figures are masked, since
 # they follow the calibrations, and a line "..." leaves lines out to the end of the block.
-for document in README.md docs/CLI.md docs/ACCURACY.md; do
+for document in README.md docs/CLI.md docs/ACCURACY.md docs/EXECUTOR.md; do
     # one file per block: its command on the first line, then what is shown of its output
     awk -v document="$(basename "$document" .md)" '
         /^```/ { inside = !inside; file = ""; next }
