@@ -4,8 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/execution_time.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "core/pool.h"
+#include "core/stats.h"
 #include "executor/run_state.h"
 #include "program/replay.h"
 #include "program/traffic.h"
@@ -34,13 +37,6 @@ static nd_status new_recorder(int64_t steps, recorder *out, nd_error *err)
     return out->steps != NULL ? ND_OK : nd_fail(err, ND_ENOMEM, "out of memory for %lld steps", (long long)steps);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static nd_status median_seconds(const nd_execution_view *view, double *out, nd_error *err)
 {
     size_t count = (size_t)view->steps_count;
@@ -51,8 +47,7 @@ static nd_status median_seconds(const nd_execution_view *view, double *out, nd_e
     for (size_t i = 0; i < count; i++) {
         seconds[i] = view->steps[i].seconds;
     }
-    qsort(seconds, count, sizeof *seconds, by_value);
-    *out = 0.5 * (seconds[(count - 1) / 2] + seconds[count / 2]);
+    *out = nd_median(seconds, view->steps_count);
     free(seconds);
     return ND_OK;
 }
@@ -335,8 +330,8 @@ static nd_status save(const nd_execution_input *input, const nd_run *run, bool *
     return status;
 }
 
-static nd_status run_and_gather(const nd_execution_input *input, nd_execution_view *view, double **params, bool *failed,
-                                nd_error *err)
+static nd_status run_and_gather(const nd_execution_input *input, FILE *trace, nd_execution_view *view, double **params,
+                                bool *failed, nd_error *err)
 {
     nd_run *run = NULL;
     recorder r = {.steps = view->steps, .resume = input->resume};
@@ -347,6 +342,9 @@ static nd_status run_and_gather(const nd_execution_input *input, nd_execution_vi
     view->interrupted = r.count < input->steps;
     nd_status status = gather(run, view, err);
     if (status == ND_OK) {
+        status = nd_execution_time_gather(input, run, trace, view, err);
+    }
+    if (status == ND_OK) {
         status = save(input, run, failed, err);
     }
     if (status == ND_OK && input->verify && !view->interrupted) {
@@ -354,6 +352,23 @@ static nd_status run_and_gather(const nd_execution_input *input, nd_execution_vi
     }
     nd_run_free(run);
     return status;
+}
+
+/* The trace's file is there, under another name, before the first step: nobody runs for an hour into a typing error. */
+static nd_status run_with_trace(const nd_execution_input *input, nd_execution_view *view, double **params, bool *failed,
+                                nd_error *err)
+{
+    nd_output_file file;
+    nd_error inner;
+    if (input->trace == NULL) {
+        return run_and_gather(input, NULL, view, params, failed, err);
+    }
+    if (nd_output_open(input->trace, &file, &inner) != ND_OK) {
+        return nd_fail(err, ND_EIO, "--trace: %.900s", inner.message);
+    }
+    nd_status status = run_and_gather(input, file.stream, view, params, failed, err);
+    nd_status closed = nd_output_close(&file, status, &inner);
+    return status == ND_OK && closed != ND_OK ? nd_fail(err, closed, "--trace: %.900s", inner.message) : status;
 }
 
 nd_status nd_execution_run(const nd_execution_input *input, nd_execution_view *view, bool *failed, nd_error *err)
@@ -376,7 +391,7 @@ nd_status nd_execution_run(const nd_execution_input *input, nd_execution_view *v
                                 .steps_asked = input->steps,
                                 .steps = r.steps,
                                 .verify = {.asked = input->verify}};
-    nd_status status = run_and_gather(input, view, &params, failed, err);
+    nd_status status = run_with_trace(input, view, &params, failed, err);
     if (status == ND_OK && params != NULL) {
         status = verify_run(input, params, view, failed, err);
     }
@@ -393,4 +408,5 @@ void nd_execution_free(nd_execution_view *view)
     free(view->steps);
     free(view->ranks);
     free(view->traffic);
+    free(view->time.ops);
 }

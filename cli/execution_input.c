@@ -41,15 +41,21 @@ static const char *real_name(int value)
     return nd_elem_name(reals[value]);
 }
 
+nd_status nd_input_dtype(const char *text, nd_elem *out, nd_error *err)
+{
+    static const nd_elem reals[] = {ND_ELEM_F64, ND_ELEM_F32, ND_ELEM_BF16};
+    int found = 0;
+    ND_TRY(nd_text_choice(text, "--dtype", real_name, 3, &found, err));
+    *out = reals[found];
+    return ND_OK;
+}
+
 /* In fp64 only mistakes stand out: the rounding of two layouts differs by 1e-15, of fp32 by 1e-6 and more. */
 static nd_status load_dtype(const nd_options *options, nd_execution_input *input, nd_error *err)
 {
-    static const nd_elem reals[] = {ND_ELEM_F64, ND_ELEM_F32, ND_ELEM_BF16};
     const char *text = options->value[ND_OPTION_DTYPE];
-    int found = 0;
     if (text != NULL) {
-        ND_TRY(nd_text_choice(text, "--dtype", real_name, 3, &found, err));
-        input->run.program.real = reals[found];
+        ND_TRY(nd_input_dtype(text, &input->run.program.real, err));
     } else if (input->verify) {
         input->run.program.real = ND_ELEM_F64;
         nd_inputs_assume(&input->inputs, "--dtype", "fp64", "--verify: so precise that every mistake stands out");
@@ -135,6 +141,27 @@ static nd_status load_checkpoints(const nd_options *options, nd_execution_input 
     return ND_OK;
 }
 
+/* What is to be said about time. */
+static nd_status load_timing(const nd_options *options, nd_execution_input *input, nd_error *err)
+{
+    const char *path = options->value[ND_OPTION_RUN_CALIBRATION];
+    nd_elem real = input->run.program.real;
+    input->profile = nd_options_has(options, ND_OPTION_PROFILE);
+    input->trace = options->value[ND_OPTION_RUN_TRACE];
+    input->run.profile = input->profile || input->trace != NULL;
+    if (path == NULL) {
+        return ND_OK;
+    }
+    ND_TRY(nd_machine_load(path, &input->machine, err));
+    if (!input->machine.rates[real].measured) {
+        return nd_fail(err, ND_EINVAL,
+                       "--calibration %s has nothing about %s: `ndplan calibrate --machine` measures it", path,
+                       nd_elem_name(real));
+    }
+    input->has_machine = true;
+    return ND_OK;
+}
+
 nd_status nd_execution_input_load(const nd_options *options, nd_execution_input *out, nd_error *err)
 {
     const char *layout = options->value[ND_OPTION_LAYOUT];
@@ -147,6 +174,7 @@ nd_status nd_execution_input_load(const nd_options *options, nd_execution_input 
                                    err));
     ND_TRY(load_training(options, out, err));
     ND_TRY(load_dtype(options, out, err));
+    ND_TRY(load_timing(options, out, err));
     ND_TRY(load_checkpoints(options, out, err));
     ND_TRY(nd_layout_input_executed(&out->inputs, layout != NULL ? layout : "tp=1", &out->layout, err));
     return load_ranks(options, &out->layout, err);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/stats.h"
 #include "cost_model/fit.h"
 
 /** A timed instruction. */
@@ -150,19 +151,6 @@ static const double noise_frac = 0.05;  /* of a median over the rounds */
 static const double clock_s = 50e-9;    /* reading the clock twice */
 static const double small_frac = 0.03;  /* of the time: a term that the measurements do not show */
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int64_t count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return 0.5 * (values[(count - 1) / 2] + values[count / 2]);
-}
-
 /* Terms that rows have at all: "member" does not exist among pairs. */
 static void choose_terms(op_problem *p, nd_ins_op op)
 {
@@ -224,7 +212,7 @@ static nd_status solve_op(op_problem *p, nd_ins_op op, double *scratch, nd_op_ra
     for (int64_t i = 0; i < p->count; i++) {
         errors[i] = fabs(expm1(errors[i]));
     }
-    out->error_frac = median(errors, p->count);
+    out->error_frac = nd_median(errors, p->count);
     return ND_OK;
 }
 
@@ -238,7 +226,7 @@ static void solve_steps(const nd_machine_fit *fit, double *scratch, nd_compute_r
             scratch[count++] = (s->step_s - s->explained_s) / s->instructions;
         }
     }
-    out->gap_s = count > 0 ? fmax(median(scratch, count), 0.0) : 0.0;
+    out->gap_s = count > 0 ? fmax(nd_median(scratch, count), 0.0) : 0.0;
     count = 0;
     for (int64_t i = 0; i < fit->steps_count; i++) {
         const step_sample *s = &fit->steps[i];
@@ -246,7 +234,7 @@ static void solve_steps(const nd_machine_fit *fit, double *scratch, nd_compute_r
             scratch[count++] = (s->step_s - s->explained_s - out->gap_s * s->instructions) / s->meetings;
         }
     }
-    out->skew_s = count > 0 ? fmax(median(scratch, count), 0.0) : 0.0;
+    out->skew_s = count > 0 ? fmax(nd_median(scratch, count), 0.0) : 0.0;
 }
 
 static nd_status solve(nd_machine_fit *fit, op_problem *p, double *scratch, nd_compute_rates *out, nd_error *err)

@@ -1,8 +1,11 @@
 #include "executor/measure.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/clock.h"
+#include "core/stats.h"
 #include "executor/measure_internal.h"
 #include "program/program_time.h"
 
@@ -87,31 +90,18 @@ static nd_status take_round(probed *p, int32_t round, nd_error *err)
     return ND_OK;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int32_t count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return 0.5 * (values[(count - 1) / 2] + values[count / 2]);
-}
-
 static nd_status hand_over(probed *p, int32_t rounds, nd_measure_sink sink, void *user, nd_error *err)
 {
     for (int32_t i = 0; i < p->ranks; i++) {
         for (int32_t k = 0; k < p->programs[i]->ins_count; k++) {
-            p->seconds[i][k] = median(&p->seconds[i][(int64_t)k * ROUNDS_MAX], rounds); /* moves to the front */
+            p->seconds[i][k] = nd_median(&p->seconds[i][(int64_t)k * ROUNDS_MAX], rounds); /* moves to the front */
         }
     }
     nd_measured_step step = {.programs = p->programs,
                              .ranks = p->ranks,
                              .kv_heads = p->probe.model.kv_heads,
                              .seconds = (const double *const *)p->seconds,
-                             .step_s = median(p->step_s, rounds),
+                             .step_s = nd_median(p->step_s, rounds),
                              .rounds = rounds};
     return sink(user, &step, err);
 }
@@ -155,4 +145,23 @@ nd_status nd_measure_machine(const nd_measure_options *options, nd_measure_progr
     }
     free(probes);
     return status;
+}
+
+void nd_processor_name(char *out, size_t out_bytes)
+{
+    static const char key[] = "model name";
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    (void)snprintf(out, out_bytes, "unknown");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        const char *value = strchr(line, ':');
+        if (strncmp(line, key, sizeof key - 1) == 0 && value != NULL) {
+            value += strspn(value, ": \t");
+            (void)snprintf(out, out_bytes, "%.*s", (int)strcspn(value, "\n"), value);
+            break;
+        }
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
 }

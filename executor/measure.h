@@ -36,6 +36,9 @@ typedef bool (*nd_measure_progress)(void *user, double done_frac);
 nd_status nd_measure_machine(const nd_measure_options *options, nd_measure_progress progress, nd_measure_sink sink,
                              void *user, nd_error *err) ND_NODISCARD;
 
+/** What the system calls the processor; "unknown" where it does not say. */
+void nd_processor_name(char *out, size_t out_bytes);
+
 ND_END_DECLS
 
 #endif

@@ -1,3 +1,4 @@
+#include "reports/execution_profile.h"
 #include "reports/execution_report.h"
 #include "reports/json_report_internal.h"
 
@@ -130,6 +131,7 @@ void nd_json_execution(FILE *stream, const nd_execution_view *view)
     nd_json_begin_object(&json);
     put_head(&json, view);
     put_steps(&json, view);
+    nd_json_put_execution_time(&json, view);
     put_ranks(&json, view);
     put_collectives(&json, view);
     put_verify(&json, &view->verify);

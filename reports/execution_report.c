@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "reports/execution_profile.h"
 #include "reports/format.h"
 
 enum { RANK_ROWS_MAX = 12, LABEL_COLUMNS = 11 };
@@ -50,10 +51,11 @@ static void print_inputs(FILE *stream, const nd_report_style *style, const nd_ex
 }
 
 /* What the figures are worth. */
-static void print_timing(FILE *stream, const nd_report_style *style, const nd_execution_view *view)
+static void print_timing(FILE *stream, const nd_report_style *style, const nd_execution_view *view, bool quiet)
 {
     nd_report_paragraph(stream, style, 0, 2, "A step takes %s (median): %s tokens/s.",
                         nd_format_seconds(view->step_s).text, nd_format_number(view->tokens_per_s).text);
+    nd_report_predicted(stream, style, view, quiet);
     if (view->ranks_count > view->processors) {
         nd_report_paragraph(stream, style, 0, 2,
                             "The times mean little: %d ranks share %d processor%s and wait for each other.",
@@ -77,7 +79,7 @@ static void print_verdict(FILE *stream, const nd_report_style *style, const nd_e
     fprintf(stream, ": loss to %.1e, every parameter to %.1e\n", verify->loss_abs, verify->param_abs);
 }
 
-static void print_answer(FILE *stream, const nd_report_style *style, const nd_execution_view *view)
+static void print_answer(FILE *stream, const nd_report_style *style, const nd_execution_view *view, bool quiet)
 {
     fputc('\n', stream);
     if (view->steps_count == 0) {
@@ -89,7 +91,7 @@ static void print_answer(FILE *stream, const nd_report_style *style, const nd_ex
     nd_report_paragraph(stream, style, 0, 2, "Loss %.4f -> %.4f in %s step%s%s, gradient norm %.4g -> %.4g.",
                         first->loss, last->loss, nd_format_count(view->steps_count).text, plural(view->steps_count),
                         view->interrupted ? " (interrupted)" : "", first->grad_norm, last->grad_norm);
-    print_timing(stream, style, view);
+    print_timing(stream, style, view, quiet);
     print_verdict(stream, style, view);
 }
 
@@ -253,12 +255,13 @@ nd_status nd_report_execution(FILE *stream, const nd_report_style *style, const 
                               nd_error *err)
 {
     print_inputs(stream, style, view, quiet);
-    print_answer(stream, style, view);
+    print_answer(stream, style, view, quiet);
     if (quiet || view->steps_count == 0) {
         return ND_OK;
     }
     ND_TRY(print_ranks(stream, style, view, err));
     ND_TRY(print_classes(stream, style, view, err));
     ND_TRY(print_traffic(stream, style, view, err));
+    ND_TRY(nd_report_profile(stream, style, view, err));
     return print_verify(stream, style, view, err);
 }

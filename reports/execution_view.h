@@ -4,6 +4,7 @@
 #define ND_REPORTS_EXECUTION_VIEW_H
 
 #include "core/train_spec.h"
+#include "cost_model/machine.h"
 #include "program/instruction.h"
 #include "program/params.h"
 #include "reports/report.h"
@@ -42,6 +43,25 @@ typedef struct nd_execution_verify {
     bool passed;
 } nd_execution_verify;
 
+/** All instructions of one operation in one step, of all ranks together; what they wait for others is not in it. */
+typedef struct nd_execution_op {
+    nd_ins_op op;
+    int64_t calls;
+    double measured_s, predicted_s;
+} nd_execution_op;
+
+/** Times beside what the machine's constants say. */
+typedef struct nd_execution_time {
+    const nd_machine *machine; /* NULL: nothing is predicted */
+    bool other_processor;      /* than the one that the constants are of */
+    nd_ins_op lacks;           /* an operation that they are not of; ND_INS_COUNT: none */
+    double predicted_s;        /* of the step */
+    bool profiled;             /* the rest is of the last step */
+    nd_execution_op *ops;      /* by falling time */
+    int32_t ops_count;
+    double measured_wait_s, predicted_wait_s; /* of all ranks, for others */
+} nd_execution_time;
+
 typedef struct nd_execution_view {
     const nd_model_spec *model;
     const nd_layout *layout;
@@ -62,6 +82,7 @@ typedef struct nd_execution_view {
     nd_execution_traffic *traffic;
     int32_t traffic_count;
     bool traffic_equal;
+    nd_execution_time time;
     nd_execution_verify verify;
 } nd_execution_view;
 

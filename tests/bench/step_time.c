@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/pool.h"
+#include "core/stats.h"
 #include "cost_model/fit_machine.h"
 #include "executor/measure.h"
 
@@ -63,19 +64,6 @@ typedef struct timed {
     nd_run *run;
     double step_s[ROUNDS_MAX], predicted_s;
 } timed;
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return 0.5 * (values[(count - 1) / 2] + values[count / 2]);
-}
 
 static nd_status add(void *user, const nd_measured_step *step, nd_error *err)
 {
@@ -150,13 +138,13 @@ static void print(timed *runs, int rounds)
         if (runs[i].run == NULL) {
             continue;
         }
-        double measured_s = median(runs[i].step_s, rounds);
+        double measured_s = nd_median(runs[i].step_s, rounds);
         double error = runs[i].predicted_s / measured_s - 1.0;
         printf("%d,%s,%d,\"%s\",%.6f,%.6f,%+.3f\n", (int)nd_run_ranks(runs[i].run), runs[i].model.family,
                rows[i].seq_len, rows[i].layout, runs[i].predicted_s, measured_s, error);
         errors[count++] = fabs(error);
     }
-    double middle = median(errors, count);
+    double middle = nd_median(errors, count);
     printf("# %d layouts: median error %.1f %%, worst %.1f %%\n", count, 100.0 * middle, 100.0 * errors[count - 1]);
 }
 
