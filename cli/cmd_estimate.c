@@ -57,7 +57,7 @@ static const nd_command_syntax estimate_syntax = {
     .options_count = sizeof estimate_options / sizeof estimate_options[0],
     .notes = "Keys of a layout: dp_replicate dp_shard cp tp pp ep vpp (degrees; 1 when left out), micro_batch,\n"
              "grad_accum, sharding=none|zero1|zero2|zero3, recompute=none|selective|full|every:K, sp=on|off,\n"
-             "cp_method=ring|allgather|ulysses, schedule=1f1b|interleaved|zero_bubble,\n"
+             "cp_method=ring|allgather|ulysses, schedule=1f1b|interleaved|zero_bubble|gpipe,\n"
              "split=even|balanced, offload=none|optimizer|params|activations.\n"
              "Exit status: 0 fits or borderline, 1 illegal or does not fit, 2 usage or input error.",
 };
