@@ -361,6 +361,26 @@ static void test_transfers_that_do_not_overlap_cost_more(void)
     CU_ASSERT_TRUE(nd_simulated_step_s(&f.context, &layout, &prices) > overlapped_s);
 }
 
+/* In closed form gpipe takes as long as 1f1b. Pass by pass, 1f1b waits for the transfers of every micro-batch when all
+ * stages are alike, and gpipe has others to go on with. */
+static void test_gpipe_hides_transfers_that_1f1b_waits_for(void)
+{
+    static fixture f;
+    nd_block_prices prices;
+    nd_time_breakdown time[2];
+    double simulated_s[2];
+    fixture_make(&f, "llama-3.1-8b", "a2-highgpu-8g:8", "ndplan", 1024, 256);
+    nd_layout layout = fixture_layout(&f, "pp=8,dp_shard=8,sharding=zero1,grad_accum=32,split=balanced");
+    nd_price_blocks(&f.context, &layout, &prices);
+    for (int i = 0; i < 2; i++) {
+        layout.schedule = i == 0 ? ND_SCHEDULE_1F1B : ND_SCHEDULE_GPIPE;
+        nd_estimate_time(&f.context, &layout, &prices, &time[i]);
+        simulated_s[i] = nd_simulated_step_s(&f.context, &layout, &prices);
+    }
+    ND_ASSERT_REL(time[1].step_s, time[0].step_s, 1e-12);
+    CU_ASSERT_TRUE(simulated_s[1] < 0.95 * simulated_s[0]);
+}
+
 /* By micro-batch or in all: the data-parallel traffic of a step is the same. */
 static void test_traffic_by_micro_batch_adds_up(void)
 {
@@ -455,6 +475,7 @@ static const nd_test_case cases[] = {
     ND_TEST(test_the_closed_form_agrees_where_it_applies),
     ND_TEST(test_without_a_pipeline_the_closed_form_is_exact),
     ND_TEST(test_transfers_that_do_not_overlap_cost_more),
+    ND_TEST(test_gpipe_hides_transfers_that_1f1b_waits_for),
     ND_TEST(test_traffic_by_micro_batch_adds_up),
     ND_TEST(test_steps_of_too_many_passes_are_refused_with_the_reason),
     ND_TEST(test_the_timeline_ends_with_the_step),

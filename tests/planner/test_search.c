@@ -213,7 +213,7 @@ static void test_when_nothing_fits_the_closest_says_by_how_much(void)
     nd_plan_list_free(&list);
 }
 
-/* In this model gpipe is 1f1b with more memory; a search lists it only when told to, with the estimate's figures. */
+/* In closed form gpipe is 1f1b with more memory; a search lists it only when told to, with the estimate's figures. */
 static void test_gpipe_is_used_only_when_pinned(void)
 {
     nd_search_options options = nd_search_options_default();
