@@ -127,7 +127,7 @@ static void test_pipeline_keeps_pp_micro_batches_on_the_first_stage(void)
     CU_ASSERT_TRUE(few.activations_bytes < m.activations_bytes);
 }
 
-/* Without recompute of anything else to tell apart, activations of the first stage are in proportion. */
+/* On every stage: m micro-batches of its layers, and less than one beside them for what the backward pass works on. */
 static void test_gpipe_keeps_every_micro_batch(void)
 {
     static fixture f;
