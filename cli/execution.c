@@ -177,7 +177,11 @@ static nd_status gather(const nd_run *run, nd_execution_view *view, nd_error *er
 static nd_status take_steps(const nd_execution_input *input, const nd_layout *layout, int64_t steps, recorder *r,
                             nd_run **run, bool *failed, nd_error *err)
 {
-    nd_status status = nd_run_create(&input->inputs.model, layout, &input->inputs.train, &input->run, run, err);
+    nd_run_options options = input->run;
+    if (layout->size[ND_AXIS_PP] == 1) {
+        options.program.chunks.chunks = 0; /* they are the chunks of the pipeline that this is compared with */
+    }
+    nd_status status = nd_run_create(&input->inputs.model, layout, &input->inputs.train, &options, run, err);
     if (status != ND_OK) {
         *failed = status == ND_ENOMEM;
         return status;

@@ -5,6 +5,8 @@
 
 #include "cli/layout_input.h"
 #include "core/text.h"
+#include "cost_model/split.h"
+#include "reports/stage_text.h"
 
 enum { SEQ_LEN_DEFAULT = 128, STEPS_DEFAULT = 10, STEPS_MAX = 1000000 };
 
@@ -162,6 +164,24 @@ static nd_status load_timing(const nd_options *options, nd_execution_input *inpu
     return ND_OK;
 }
 
+/* Which layers a stage holds: what time they take is not known, what they compute is. */
+static void load_split(nd_execution_input *input)
+{
+    char stages[128];
+    nd_stage_split split;
+    nd_inputs *inputs = &input->inputs;
+    if (input->layout.size[ND_AXIS_PP] == 1 || input->layout.split == ND_SPLIT_EVEN) {
+        return;
+    }
+    nd_split_stages_by_flops(&inputs->model, &input->layout, &inputs->train, &inputs->stack, &split);
+    nd_stage_runs runs = nd_stage_runs_of(&split);
+    nd_stage_runs_text(&runs, stages, sizeof stages);
+    input->run.program.chunks = nd_stage_split_chunks(&split);
+    nd_inputs_assume(inputs, "--layout", "split=balanced",
+                     "layers per stage %s: FLOPs as equal as can be, head included, since a run has no cluster",
+                     stages);
+}
+
 nd_status nd_execution_input_load(const nd_options *options, nd_execution_input *out, nd_error *err)
 {
     const char *layout = options->value[ND_OPTION_LAYOUT];
@@ -177,5 +197,7 @@ nd_status nd_execution_input_load(const nd_options *options, nd_execution_input 
     ND_TRY(load_timing(options, out, err));
     ND_TRY(load_checkpoints(options, out, err));
     ND_TRY(nd_layout_input_executed(&out->inputs, layout != NULL ? layout : "tp=1", &out->layout, err));
-    return load_ranks(options, &out->layout, err);
+    ND_TRY(load_ranks(options, &out->layout, err));
+    load_split(out);
+    return ND_OK;
 }

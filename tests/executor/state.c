@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "executor/disk.h"
+#include "tests/executor/split.h"
 #include "tests/nd_test.h"
 
 enum { SEQUENCES = 8 };
@@ -27,6 +28,7 @@ nd_run *state_run(const char *file, const char *layout_text, nd_elem real)
     const nd_train_spec train = {.seq_len_tokens = 32, .global_batch_seqs = SEQUENCES, .base_bits = 16};
     nd_run_options options = nd_run_options_default();
     options.program.real = real;
+    options.program.chunks = split_of(&model, &layout, &train);
     options.step.lr = 1e-2;
     options.warmup_steps = 3; /* the step's number matters after a resume */
     options.init = (nd_init_options){.seed = 7, .std = 0.15, .noise = 0.1};
