@@ -19,18 +19,16 @@ void nd_report_predicted(FILE *stream, const nd_report_style *style, const nd_ex
     char error[32];
     if (time->machine == NULL) {
         if (!quiet) {
-            nd_report_paragraph(stream, style, 0, 2,
-                                "Predicted: nothing is known about this machine; `ndplan calibrate --machine --output "
-                                "machine.json` measures it, then --calibration machine.json.");
+            fputs("No prediction without --calibration FILE (see ndplan calibrate --machine).\n", stream);
         }
         return;
     }
     error_text(time->predicted_s, view->step_s, error, sizeof error);
-    nd_report_paragraph(stream, style, 0, 2, "Predicted: %s (%s %%), from constants of %s measured on %s.",
-                        nd_format_seconds(time->predicted_s).text, error, time->machine->processor,
-                        time->machine->date);
+    nd_report_paragraph(stream, style, 0, 2, "Predicted: %s (%s %%).", nd_format_seconds(time->predicted_s).text,
+                        error);
     if (time->other_processor) {
-        nd_report_paragraph(stream, style, 0, 2, "This is another processor: the constants are not its own.");
+        nd_report_paragraph(stream, style, 0, 2, "The constants are of another processor: %s, measured on %s.",
+                            time->machine->processor, time->machine->date);
     }
     if (time->lacks != ND_INS_COUNT) {
         nd_report_paragraph(stream, style, 0, 2, "The constants know nothing about %s, which is counted as no time.",
