@@ -79,9 +79,9 @@ const char *nd_work_term_name(nd_ins_op op, int32_t term)
 {
     static const char *const product[ND_WORK_TERMS] = {"call", "flop", "operand", "result"};
     static const char *const attention[ND_WORK_TERMS] = {"call", "flop", "score", "operand"};
-    static const char *const collective[ND_WORK_TERMS] = {"call", "byte", "member", ""};
-    static const char *const message[ND_WORK_TERMS] = {"call", "byte", "", ""};
-    static const char *const other[ND_WORK_TERMS] = {"call", "element", "", ""};
+    static const char *const collective[ND_WORK_TERMS] = {"call", "byte", "far_byte", "member"};
+    static const char *const message[ND_WORK_TERMS] = {"call", "byte", "far_byte", ""};
+    static const char *const other[ND_WORK_TERMS] = {"call", "element", "far_element", ""};
     switch ((int)shape_of[op]) {
     case SHAPE_NONE:
         return "";
@@ -227,6 +227,22 @@ static double elements(const nd_ins *ins)
     }
 }
 
+/* Second level caches of the processors of these years hold 1 to 2 MiB: what goes over more than that waits for the
+ * next level, whatever it computes. */
+static const double near_bytes = 1048576.0;
+
+static double beyond(double units, double unit_bytes)
+{
+    double far = units - near_bytes / unit_bytes;
+    return far > 0.0 ? far : 0.0;
+}
+
+static double element_bytes(const nd_program *program, const nd_ins *ins)
+{
+    nd_ref larger = ins->op == ND_INS_SUM_SQUARES ? ins->in[0] : ins->out[0];
+    return (double)nd_elem_bytes(program->buffers[larger.buffer].elem);
+}
+
 nd_ins_work nd_ins_work_of(const nd_program *program, const nd_ins *ins, int32_t members)
 {
     double live = live_frac(program, ins);
@@ -244,11 +260,17 @@ nd_ins_work nd_ins_work_of(const nd_program *program, const nd_ins *ins, int32_t
     }
     case SHAPE_ATTENTION:
         return attention(ins);
-    case SHAPE_COLLECTIVE:
-        return (nd_ins_work){{1.0, bytes_read(program, ins, members), members > 2 ? (double)(members - 2) : 0.0}};
-    case SHAPE_MESSAGE:
-        return (nd_ins_work){{1.0, bytes_read(program, ins, 2)}};
-    default:
-        return (nd_ins_work){{1.0, elements(ins) * live}};
+    case SHAPE_COLLECTIVE: {
+        double bytes = bytes_read(program, ins, members);
+        return (nd_ins_work){{1.0, bytes, beyond(bytes, 1.0), members > 2 ? (double)(members - 2) : 0.0}};
+    }
+    case SHAPE_MESSAGE: {
+        double bytes = bytes_read(program, ins, 2);
+        return (nd_ins_work){{1.0, bytes, beyond(bytes, 1.0)}};
+    }
+    default: {
+        double count = elements(ins) * live;
+        return (nd_ins_work){{1.0, count, beyond(count, element_bytes(program, ins))}};
+    }
     }
 }

@@ -15,8 +15,9 @@ enum { ND_WORK_TERMS = 4 };
  *   operand, result   elements of the matrices read and written (attention: of queries, keys, values and outputs)
  *   score     attention: elements of the score matrix, blocks of rows rounded up to what the last row sees
  *   element   elements that the operation goes over
- *   member    collectives: members beyond two
- *   byte      collectives and receives: bytes that the rank itself reads */
+ *   byte      collectives and receives: bytes that the rank itself reads
+ *   far_...   of these, what is beyond the first MiB: a processor's cache
+ *   member    collectives: members beyond two */
 const char *nd_work_term_name(nd_ins_op op, int32_t term);
 
 typedef struct nd_ins_work {
