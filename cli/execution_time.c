@@ -54,10 +54,14 @@ static void add_ops(const ranks_of *ranks, const nd_program_time *time, bool pre
     }
 }
 
+/* What is predicted does not change from run to run: rows stay where they were. */
 static int by_time(const void *a, const void *b)
 {
     const nd_execution_op *x = a;
     const nd_execution_op *y = b;
+    if (x->predicted_s != y->predicted_s) {
+        return x->predicted_s < y->predicted_s ? 1 : -1;
+    }
     return (x->measured_s < y->measured_s) - (x->measured_s > y->measured_s);
 }
 

@@ -57,7 +57,7 @@ typedef struct nd_execution_time {
     nd_ins_op lacks;           /* an operation that they are not of; ND_INS_COUNT: none */
     double predicted_s;        /* of the step */
     bool profiled;             /* the rest is of the last step */
-    nd_execution_op *ops;      /* by falling time */
+    nd_execution_op *ops;      /* by falling time, predicted where it is */
     int32_t ops_count;
     double measured_wait_s, predicted_wait_s; /* of all ranks, for others */
 } nd_execution_time;
