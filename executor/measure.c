@@ -116,6 +116,15 @@ static nd_status hand_over(probed *p, int32_t rounds, nd_measure_sink sink, void
     return sink(user, &step, err);
 }
 
+/* The time or the least number of rounds, whichever ends later. */
+static double done_frac(const nd_measure_options *options, int32_t rounds, double used_s)
+{
+    double of_rounds = (double)rounds / ROUNDS_MIN;
+    double of_time = used_s < options->budget_s ? used_s / options->budget_s : 1.0;
+    double done = of_rounds < of_time ? of_rounds : of_time;
+    return done < 1.0 ? done : 1.0;
+}
+
 static nd_status measure(const nd_measure_options *options, probed *probes, int32_t count, nd_measure_progress progress,
                          nd_measure_sink sink, void *user, nd_error *err)
 {
@@ -126,7 +135,7 @@ static nd_status measure(const nd_measure_options *options, probed *probes, int3
     double start_s = nd_monotonic_s();
     double used_s = 0.0;
     while (rounds < ROUNDS_MIN || (rounds < ROUNDS_MAX && used_s < options->budget_s)) {
-        if (progress != NULL && !progress(user, used_s / options->budget_s)) {
+        if (progress != NULL && !progress(user, done_frac(options, rounds, used_s))) {
             return nd_fail(err, ND_EINTERRUPTED, "the measurement was interrupted");
         }
         for (int32_t i = 0; i < count; i++) {
