@@ -273,8 +273,9 @@ static nd_status solve(nd_machine_fit *fit, op_problem *p, double *scratch, nd_c
 {
     for (int op = 0; op < ND_INS_COUNT; op++) {
         int64_t seen = take_rows(fit, op, p);
-        /* too short for the clock, as waiting for a message that was taken long ago: known to cost nothing */
-        out->op[op] = (nd_op_rate){.crowd = 1.0, .rows = seen};
+        if (seen > 0) { /* too short for the clock, as waiting for a message taken long ago: known to cost nothing */
+            out->op[op] = (nd_op_rate){.crowd = 1.0, .rows = seen};
+        }
         if (p->count > 0) {
             ND_TRY(solve_op(p, (nd_ins_op)op, scratch, &out->op[op], err));
         }

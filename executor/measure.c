@@ -125,12 +125,12 @@ static double done_frac(const nd_measure_options *options, int32_t rounds, doubl
     return done < 1.0 ? done : 1.0;
 }
 
-static nd_status measure(const nd_measure_options *options, probed *probes, int32_t count, nd_measure_progress progress,
-                         nd_measure_sink sink, void *user, nd_error *err)
+static nd_status measure(const nd_measure_options *options, probed *probes, int32_t first, int32_t count,
+                         nd_measure_progress progress, nd_measure_sink sink, void *user, nd_error *err)
 {
     int32_t rounds = 0;
     for (int32_t i = 0; i < count; i++) {
-        ND_TRY(open_probe(options, i, &probes[i], err));
+        ND_TRY(open_probe(options, first + i, &probes[i], err));
     }
     double start_s = nd_monotonic_s();
     double used_s = 0.0;
@@ -150,18 +150,23 @@ static nd_status measure(const nd_measure_options *options, probed *probes, int3
     return ND_OK;
 }
 
-nd_status nd_measure_machine(const nd_measure_options *options, nd_measure_progress progress, nd_measure_sink sink,
-                             void *user, nd_error *err)
+nd_status nd_measure_probes(const nd_measure_options *options, int32_t first, int32_t count,
+                            nd_measure_progress progress, nd_measure_sink sink, void *user, nd_error *err)
 {
-    int32_t count = nd_probes_count(options->processors);
     probed *probes = calloc((size_t)count, sizeof *probes);
     if (probes == NULL) {
         return nd_fail(err, ND_ENOMEM, "out of memory to measure this machine");
     }
-    nd_status status = measure(options, probes, count, progress, sink, user, err);
+    nd_status status = measure(options, probes, first, count, progress, sink, user, err);
     for (int32_t i = 0; i < count; i++) {
         close_probe(&probes[i]);
     }
     free(probes);
     return status;
+}
+
+nd_status nd_measure_machine(const nd_measure_options *options, nd_measure_progress progress, nd_measure_sink sink,
+                             void *user, nd_error *err)
+{
+    return nd_measure_probes(options, 0, nd_probes_count(options->processors), progress, sink, user, err);
 }
