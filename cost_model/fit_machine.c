@@ -17,6 +17,7 @@ typedef struct sample {
 
 /** A timed step: what its instructions do not explain is gaps between them and members that come apart. */
 typedef struct step_sample {
+    int32_t ranks;
     double step_s, explained_s;
     double instructions, meetings; /* of the rank with most */
 } step_sample;
@@ -64,7 +65,8 @@ static double given(const void *user, const nd_program *program, const nd_ins *i
 {
     const given_seconds *g = user;
     (void)members;
-    return g->seconds[program->rank][ins - program->ins];
+    /* what has no work has no constant: its time is part of the gaps */
+    return nd_work_term_name(ins->op, 0)[0] != '\0' ? g->seconds[program->rank][ins - program->ins] : 0.0;
 }
 
 static nd_status add_step(nd_machine_fit *fit, const nd_program *const programs[], int32_t ranks, int64_t kv_heads,
@@ -73,7 +75,7 @@ static nd_status add_step(nd_machine_fit *fit, const nd_program *const programs[
     nd_program_time time;
     given_seconds g = {seconds};
     ND_TRY(nd_program_time_create(programs, ranks, kv_heads, ND_ISSUE_IN_ORDER, given, &g, &time, err));
-    step_sample step = {.step_s = step_s, .explained_s = time.step_s};
+    step_sample step = {.ranks = ranks, .step_s = step_s, .explained_s = time.step_s};
     nd_program_time_free(&time);
     for (int32_t i = 0; i < ranks; i++) {
         double meetings = 0.0;
@@ -100,7 +102,7 @@ nd_status nd_machine_fit_add(nd_machine_fit *fit, const nd_program *const progra
     for (int32_t i = 0; i < ranks; i++) {
         for (int32_t k = 0; k < programs[i]->ins_count; k++) {
             const nd_ins *ins = &programs[i]->ins[k];
-            if (nd_work_term_name(ins->op, 0)[0] == '\0' || !(seconds[i][k] > 0.0)) {
+            if (nd_work_term_name(ins->op, 0)[0] == '\0' || !(seconds[i][k] >= 0.0)) {
                 continue;
             }
             int32_t members =
@@ -216,8 +218,9 @@ static nd_status solve_op(op_problem *p, nd_ins_op op, double *scratch, nd_op_ra
     return ND_OK;
 }
 
-/* What is left of steps of one rank is gaps; of several, members that come apart. */
-static void solve_steps(const nd_machine_fit *fit, double *scratch, nd_compute_rates *out)
+/* What is left of steps of one rank is gaps; of several, members that come apart. Where ranks take turns on processors
+ * steps are longer for another reason. */
+static void solve_steps(const nd_machine_fit *fit, int32_t processors, double *scratch, nd_compute_rates *out)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < fit->steps_count; i++) {
@@ -230,27 +233,42 @@ static void solve_steps(const nd_machine_fit *fit, double *scratch, nd_compute_r
     count = 0;
     for (int64_t i = 0; i < fit->steps_count; i++) {
         const step_sample *s = &fit->steps[i];
-        if (s->meetings > 0.0) {
+        if (s->meetings > 0.0 && s->ranks <= processors) {
             scratch[count++] = (s->step_s - s->explained_s - out->gap_s * s->instructions) / s->meetings;
         }
     }
     out->skew_s = count > 0 ? fmax(nd_median(scratch, count), 0.0) : 0.0;
 }
 
+/* Those that took time; \return how many there are with the others */
+static int64_t take_rows(const nd_machine_fit *fit, int op, op_problem *p)
+{
+    int64_t seen = 0;
+    p->count = 0;
+    for (int64_t i = 0; i < fit->samples_count; i++) {
+        const sample *row = &fit->samples[i];
+        if ((int)row->op == op) {
+            seen++;
+        }
+        if ((int)row->op == op && row->seconds > 0.0) {
+            p->rows[p->count++] = row;
+        }
+    }
+    return seen;
+}
+
 static nd_status solve(nd_machine_fit *fit, op_problem *p, double *scratch, nd_compute_rates *out, nd_error *err)
 {
     for (int op = 0; op < ND_INS_COUNT; op++) {
-        p->count = 0;
-        for (int64_t i = 0; i < fit->samples_count; i++) {
-            if ((int)fit->samples[i].op == op) {
-                p->rows[p->count++] = &fit->samples[i];
-            }
+        int64_t seen = take_rows(fit, op, p);
+        if (seen > 0) { /* too short for the clock, as waiting for a message taken long ago: known to cost nothing */
+            out->op[op] = (nd_op_rate){.crowd = 1.0, .rows = seen};
         }
         if (p->count > 0) {
             ND_TRY(solve_op(p, (nd_ins_op)op, scratch, &out->op[op], err));
         }
     }
-    solve_steps(fit, scratch, out);
+    solve_steps(fit, p->processors, scratch, out);
     out->measured = true;
     return ND_OK;
 }

@@ -19,7 +19,7 @@ enum { ND_MACHINE_ELEMS = 3 }; /* ND_ELEM_F64, ND_ELEM_F32, ND_ELEM_BF16: comput
 /** Constants of one operation. */
 typedef struct nd_op_rate {
     double term_s[ND_WORK_TERMS]; /* seconds of a unit of each term */
-    double crowd;                 /* >= 1: times longer with all processors busy */
+    double crowd;                 /* times longer with all processors busy; measured, so a little below 1 too */
     int64_t rows;                 /* measurements behind it; 0: not measured, nothing is known */
     double error_frac;            /* median |predicted / measured - 1| over them */
 } nd_op_rate;

@@ -106,17 +106,26 @@ static nd_status hand_over(probed *p, int32_t rounds, nd_measure_sink sink, void
     return sink(user, &step, err);
 }
 
-static nd_status measure(const nd_measure_options *options, probed *probes, int32_t count, nd_measure_progress progress,
-                         nd_measure_sink sink, void *user, nd_error *err)
+/* The time or the least number of rounds, whichever ends later. */
+static double done_frac(const nd_measure_options *options, int32_t rounds, double used_s)
+{
+    double of_rounds = (double)rounds / ROUNDS_MIN;
+    double of_time = used_s < options->budget_s ? used_s / options->budget_s : 1.0;
+    double done = of_rounds < of_time ? of_rounds : of_time;
+    return done < 1.0 ? done : 1.0;
+}
+
+static nd_status measure(const nd_measure_options *options, probed *probes, int32_t first, int32_t count,
+                         nd_measure_progress progress, nd_measure_sink sink, void *user, nd_error *err)
 {
     int32_t rounds = 0;
     for (int32_t i = 0; i < count; i++) {
-        ND_TRY(open_probe(options, i, &probes[i], err));
+        ND_TRY(open_probe(options, first + i, &probes[i], err));
     }
     double start_s = nd_monotonic_s();
     double used_s = 0.0;
     while (rounds < ROUNDS_MIN || (rounds < ROUNDS_MAX && used_s < options->budget_s)) {
-        if (progress != NULL && !progress(user, used_s / options->budget_s)) {
+        if (progress != NULL && !progress(user, done_frac(options, rounds, used_s))) {
             return nd_fail(err, ND_EINTERRUPTED, "the measurement was interrupted");
         }
         for (int32_t i = 0; i < count; i++) {
@@ -131,15 +140,14 @@ static nd_status measure(const nd_measure_options *options, probed *probes, int3
     return ND_OK;
 }
 
-nd_status nd_measure_machine(const nd_measure_options *options, nd_measure_progress progress, nd_measure_sink sink,
-                             void *user, nd_error *err)
+nd_status nd_measure_probes(const nd_measure_options *options, int32_t first, int32_t count,
+                            nd_measure_progress progress, nd_measure_sink sink, void *user, nd_error *err)
 {
-    int32_t count = nd_probes_count(options->processors);
     probed *probes = calloc((size_t)count, sizeof *probes);
     if (probes == NULL) {
         return nd_fail(err, ND_ENOMEM, "out of memory to measure this machine");
     }
-    nd_status status = measure(options, probes, count, progress, sink, user, err);
+    nd_status status = measure(options, probes, first, count, progress, sink, user, err);
     for (int32_t i = 0; i < count; i++) {
         close_probe(&probes[i]);
     }
@@ -164,4 +172,10 @@ void nd_processor_name(char *out, size_t out_bytes)
     if (file != NULL) {
         (void)fclose(file);
     }
+}
+
+nd_status nd_measure_machine(const nd_measure_options *options, nd_measure_progress progress, nd_measure_sink sink,
+                             void *user, nd_error *err)
+{
+    return nd_measure_probes(options, 0, nd_probes_count(options->processors), progress, sink, user, err);
 }

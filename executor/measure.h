@@ -29,7 +29,8 @@ typedef struct nd_measured_step {
 /** Receives every run when the rounds are over. Anything but ND_OK ends the measurement, which returns it. */
 typedef nd_status (*nd_measure_sink)(void *user, const nd_measured_step *step, nd_error *err);
 
-/** Called before every round with the part of the budget that is used up. \return false: stop with ND_EINTERRUPTED */
+/** Called before every round with the part that is done, 0 .. 1, of the budget or the least number of rounds. \return
+ * false: stop with ND_EINTERRUPTED */
 typedef bool (*nd_measure_progress)(void *user, double done_frac);
 
 /** Measure. \return ND_ENOMEM, ND_EINTERRUPTED, what the sink returned. */

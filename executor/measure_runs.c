@@ -28,6 +28,8 @@ static const probe_row pairs[] = {
     {FAMILY_DENSE, 256, 128, "tp=2,micro_batch=1"},
     {FAMILY_DENSE, 192, 256, "cp=2,cp_method=ring,sharding=zero3"},
     {FAMILY_DENSE, 128, 128, "cp=2,cp_method=ulysses,sharding=zero3"},
+    {FAMILY_DENSE, 64, 64, "cp=2,cp_method=ring,sharding=zero2"},
+    {FAMILY_DENSE, 64, 64, "cp=2,cp_method=ulysses,sharding=zero1"},
     {FAMILY_DENSE, 192, 128, "cp=2,cp_method=allgather,sharding=zero1"},
     {FAMILY_DENSE, 128, 64, "dp_shard=2,sharding=zero2,micro_batch=1,grad_accum=2"},
     {FAMILY_DENSE, 320, 128, "dp_shard=2,sharding=zero3,micro_batch=1"},

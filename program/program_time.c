@@ -35,17 +35,23 @@ static double reached_at(const timer *t, nd_walk_place at)
                               : *clock_of(t, at.rank, &t->programs[at.rank]->ins[at.ins]);
 }
 
+static bool grow(double **times, int64_t capacity)
+{
+    double *moved = realloc(*times, (size_t)capacity * sizeof *moved);
+    if (moved == NULL) {
+        return false;
+    }
+    *times = moved;
+    return true;
+}
+
 static nd_status reach(lane *l, int64_t message, nd_error *err)
 {
     if (message < l->capacity) {
         return ND_OK;
     }
     int64_t capacity = 2 * message + 16;
-    double *sent_s = realloc(l->sent_s, (size_t)capacity * sizeof *sent_s);
-    l->sent_s = sent_s != NULL ? sent_s : l->sent_s;
-    double *taken_s = realloc(l->taken_s, (size_t)capacity * sizeof *taken_s);
-    l->taken_s = taken_s != NULL ? taken_s : l->taken_s;
-    if (sent_s == NULL || taken_s == NULL) {
+    if (!grow(&l->sent_s, capacity) || !grow(&l->taken_s, capacity)) {
         return nd_fail(err, ND_ENOMEM, "out of memory to time messages");
     }
     l->capacity = capacity;

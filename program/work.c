@@ -10,6 +10,7 @@ typedef enum shape {
     SHAPE_HEADS,      /* rows x heads x rot_dim */
     SHAPE_LATENT,     /* rows x heads x (dim + v_dim) */
     SHAPE_VALUES,     /* rows x heads x v_dim */
+    SHAPE_PLACES,     /* rows x copies */
     SHAPE_COPIES,     /* rows x cols x copies */
     SHAPE_ROUTE,      /* rows x cols x copies: the best of cols, copies times */
     SHAPE_GEMM,
@@ -52,7 +53,7 @@ static const shape shape_of[ND_INS_COUNT] = {
     [ND_INS_LOSS] = SHAPE_VOCABULARY,
     [ND_INS_ROUTE] = SHAPE_ROUTE,
     [ND_INS_ROUTE_GRAD] = SHAPE_MATRIX,
-    [ND_INS_SORT] = SHAPE_ROWS,
+    [ND_INS_SORT] = SHAPE_PLACES,
     [ND_INS_REGROUP] = SHAPE_ROWS,
     [ND_INS_ROWS_SCATTER] = SHAPE_MATRIX,
     [ND_INS_ROWS_COMBINE] = SHAPE_COPIES,
@@ -180,8 +181,8 @@ static nd_ins_work product(double groups, double m, double n, double k, bool tra
 /* The part of the rows that exists when all experts get the same. */
 static double live_frac(const nd_program *program, const nd_ins *ins)
 {
-    bool of_experts = ins->live_rows.buffer != 0 || ins->op == ND_INS_GEMM_GROUPED;
-    return of_experts && program->layout.ep > 1 ? 1.0 / (double)program->layout.ep : 1.0;
+    bool of_experts = ins->live_rows.buffer != 0 || ins->op == ND_INS_GEMM_GROUPED || ins->op == ND_INS_REGROUP;
+    return of_experts ? program->expert_rows_frac : 1.0;
 }
 
 /* Bytes that a rank reads: of a reduction all parts of its slice, then, to gather, the others' results. */
@@ -211,6 +212,8 @@ static double elements(const nd_ins *ins)
     switch ((int)shape_of[ins->op]) {
     case SHAPE_ROWS:
         return rows;
+    case SHAPE_PLACES:
+        return rows * (double)ins->copies;
     case SHAPE_VOCABULARY:
         return rows * (double)ins->vocab_rows;
     case SHAPE_HEADS:
