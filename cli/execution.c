@@ -188,7 +188,7 @@ static nd_status take_steps(const nd_execution_input *input, const nd_layout *la
         return status;
     }
     if (r->resume != NULL) {
-        status = nd_run_resume(*run, r->resume, err);
+        status = nd_run_resume(*run, r->resume, NULL, err);
     }
     if (status == ND_OK) {
         status = nd_run_steps(*run, steps, record, r, err);
@@ -321,7 +321,7 @@ static nd_status save(const nd_execution_input *input, const nd_run *run, bool *
     if (input->save == NULL) {
         return ND_OK;
     }
-    nd_status status = nd_run_save(run, input->save, err);
+    nd_status status = nd_run_save(run, input->save, 0, err);
     if (status == ND_OK && input->save_weights != NULL) {
         status =
             nd_checkpoint_open(input->save, &input->inputs.model, nd_run_params(run), ND_ELEM_COUNT, &checkpoint, err);

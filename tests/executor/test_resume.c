@@ -19,8 +19,8 @@ static bool resumes_to_the_same_bits(const char *file, const char *layout, nd_el
     nd_run *second = state_run(file, layout, real);
     CU_ASSERT_FATAL(whole != NULL && second != NULL);
     state_steps(whole, 2);
-    ND_ASSERT_OK(nd_run_save(whole, directory, &err));
-    ND_ASSERT_OK(nd_run_resume(second, directory, &err));
+    ND_ASSERT_OK(nd_run_save(whole, directory, 0, &err));
+    ND_ASSERT_OK(nd_run_resume(second, directory, NULL, &err));
     bool equal = state_equal(whole, second);
     state_steps(whole, 2);
     state_steps(second, 2);
@@ -66,8 +66,8 @@ static void check_move(const char *file, const char *from, const char *to)
     nd_run *moved = state_run(file, to, ND_ELEM_F64);
     CU_ASSERT_FATAL(saved != NULL && moved != NULL);
     state_steps(saved, 2);
-    ND_ASSERT_OK(nd_run_save(saved, directory, &err));
-    ND_ASSERT_OK(nd_run_resume(moved, directory, &err));
+    ND_ASSERT_OK(nd_run_save(saved, directory, 0, &err));
+    ND_ASSERT_OK(nd_run_resume(moved, directory, NULL, &err));
     CU_ASSERT_TRUE(state_near(saved, moved, 0.0));
     state_steps(saved, 2);
     state_steps(moved, 2);
@@ -142,7 +142,7 @@ static void test_shards_merge_to_one_file(void)
         nd_run *run = state_run(files[f], layouts[f], ND_ELEM_F64);
         CU_ASSERT_PTR_NOT_NULL_FATAL(run);
         state_remove(directory);
-        ND_ASSERT_OK(nd_run_save(run, directory, &err));
+        ND_ASSERT_OK(nd_run_save(run, directory, 0, &err));
         ND_ASSERT_OK(
             nd_checkpoint_open(directory, nd_run_model(run), nd_run_params(run), ND_ELEM_COUNT, &checkpoint, &err));
         CU_ASSERT_PTR_NOT_NULL_FATAL(checkpoint);
@@ -166,7 +166,7 @@ static void test_merged_names_are_those_of_the_family(void)
     nd_run *run = state_run("mixtral.json", "micro_batch=1", ND_ELEM_F32);
     CU_ASSERT_PTR_NOT_NULL_FATAL(run);
     state_remove(directory);
-    ND_ASSERT_OK(nd_run_save(run, directory, &err));
+    ND_ASSERT_OK(nd_run_save(run, directory, 0, &err));
     ND_ASSERT_OK(nd_checkpoint_open(directory, nd_run_model(run), nd_run_params(run), ND_ELEM_F32, &checkpoint, &err));
     ND_ASSERT_OK(nd_checkpoint_merge(checkpoint, nd_run_model(run), ND_ELEM_BF16, path, &err));
     ND_ASSERT_OK(nd_safetensors_open(path, &file, &err));
