@@ -13,11 +13,14 @@
 enum { TRAFFIC_MAX = ND_MEMBERS_COUNT * 16 }; /* 16: more operations than there are that communicate */
 _Static_assert(ND_INS_COUNT - ND_INS_ALL_REDUCE <= 16, "rows of the traffic table");
 
+_Static_assert((int)ND_EXECUTION_CHANGES_MAX >= (int)ND_SETTINGS_CHANGES_MAX, "changed settings in the view");
+
 /** A list of steps that grows by the observer. */
 typedef struct recorder {
     nd_execution_step *steps;
     int64_t count;
-    const char *resume; /* directory to go on from; NULL: none */
+    const nd_execution_input *saves; /* where it goes on from and saves to; NULL: neither */
+    nd_resumed resumed;
 } recorder;
 
 static bool record(void *user, const nd_run_step *step)
@@ -178,6 +181,54 @@ static nd_status gather(const nd_run *run, nd_execution_view *view, nd_error *er
     return gather_traffic(run, view, err);
 }
 
+/* Whether what is to be saved at the end can be saved, before hours of steps. */
+static nd_status check_saves(const nd_execution_input *input, const nd_run *run, int64_t steps, nd_error *err)
+{
+    if (input->save == NULL) {
+        return ND_OK;
+    }
+    const nd_save_target target = {.directory = input->save,
+                                   .keep = input->keep,
+                                   .saves = input->save_every > 0 ? 1 + steps / input->save_every : 1,
+                                   .weights = input->save_weights,
+                                   .weights_elem = input->run.program.real};
+    return nd_run_save_check(run, &target, err);
+}
+
+/* Steps from checkpoint to checkpoint: at multiples of --save-every, so that a run that was resumed saves the same
+ * ones. The last is left to save(). */
+static nd_status take_and_save(const nd_execution_input *input, nd_run *run, int64_t steps, recorder *r, nd_error *err)
+{
+    int64_t end = nd_run_steps_done(run) + steps;
+    while (nd_run_steps_done(run) < end) {
+        int64_t done = nd_run_steps_done(run);
+        int64_t next = input->save_every > 0 ? (done / input->save_every + 1) * input->save_every : end;
+        next = next < end ? next : end;
+        ND_TRY(nd_run_steps(run, next - done, record, r, err));
+        if (nd_run_steps_done(run) < next) {
+            return ND_OK; /* interrupted */
+        }
+        if (next < end) {
+            ND_TRY(nd_run_save(run, input->save, input->keep, err));
+        }
+        if (nd_progress_interrupted()) {
+            return ND_OK;
+        }
+    }
+    return ND_OK;
+}
+
+static nd_status start(recorder *r, nd_run *run, int64_t steps, nd_error *err)
+{
+    if (r->saves == NULL) {
+        return ND_OK;
+    }
+    if (r->saves->resume != NULL) {
+        ND_TRY(nd_run_resume(run, r->saves->resume, &r->resumed, err));
+    }
+    return check_saves(r->saves, run, steps, err);
+}
+
 /* Create a run and take its steps; *run is there on success only. */
 static nd_status take_steps(const nd_execution_input *input, const nd_layout *layout, int64_t steps, recorder *r,
                             nd_run **run, bool *failed, nd_error *err)
@@ -187,11 +238,10 @@ static nd_status take_steps(const nd_execution_input *input, const nd_layout *la
         *failed = status == ND_ENOMEM;
         return status;
     }
-    if (r->resume != NULL) {
-        status = nd_run_resume(*run, r->resume, NULL, err);
-    }
+    status = start(r, *run, steps, err);
     if (status == ND_OK) {
-        status = nd_run_steps(*run, steps, record, r, err);
+        status =
+            r->saves != NULL ? take_and_save(r->saves, *run, steps, r, err) : nd_run_steps(*run, steps, record, r, err);
         *failed = status != ND_OK;
     }
     if (status != ND_OK) {
@@ -321,7 +371,7 @@ static nd_status save(const nd_execution_input *input, const nd_run *run, bool *
     if (input->save == NULL) {
         return ND_OK;
     }
-    nd_status status = nd_run_save(run, input->save, 0, err);
+    nd_status status = nd_run_save(run, input->save, input->keep, err);
     if (status == ND_OK && input->save_weights != NULL) {
         status =
             nd_checkpoint_open(input->save, &input->inputs.model, nd_run_params(run), ND_ELEM_COUNT, &checkpoint, err);
@@ -335,16 +385,27 @@ static nd_status save(const nd_execution_input *input, const nd_run *run, bool *
     return status;
 }
 
+static void note_resumed(const nd_resumed *resumed, nd_execution_view *view)
+{
+    view->resumed_step = resumed->step;
+    view->changes_count = resumed->changes_count;
+    for (int32_t i = 0; i < resumed->changes_count; i++) {
+        const nd_setting_change *change = &resumed->changes[i];
+        view->changes[i] = (nd_execution_change){.name = change->name, .before = change->before, .now = change->now};
+    }
+}
+
 static nd_status run_and_gather(const nd_execution_input *input, nd_execution_view *view, double **params, bool *failed,
                                 nd_error *err)
 {
     nd_run *run = NULL;
-    recorder r = {.steps = view->steps, .resume = input->resume};
+    recorder r = {.steps = view->steps, .saves = input};
     nd_progress_start_run("step", input->steps,
                           (double)view->train->global_batch_seqs * (double)view->train->seq_len_tokens, input->lines);
     ND_TRY(take_steps(input, &input->layout, input->steps, &r, &run, failed, err));
     view->steps_count = r.count;
     view->interrupted = r.count < input->steps;
+    note_resumed(&r.resumed, view);
     nd_status status = gather(run, view, err);
     if (status == ND_OK) {
         status = save(input, run, failed, err);
@@ -371,6 +432,7 @@ nd_status nd_execution_run(const nd_execution_input *input, nd_execution_view *v
                                 .data = input->run.data.path,
                                 .seed = (int64_t)input->run.data.seed,
                                 .real = input->run.program.real,
+                                .resume = input->resume,
                                 .ranks_count = (int32_t)nd_layout_ranks(&input->layout),
                                 .processors = nd_pool_processors(),
                                 .steps_asked = input->steps,

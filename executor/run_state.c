@@ -82,7 +82,7 @@ static int64_t state_bytes(const nd_run *run)
 }
 
 /* The file is replaced at the end: it must be one of its kind, and the new one must fit beside it. */
-static nd_status check_weights(const nd_run *run, const nd_save_plan *plan, nd_error *err)
+static nd_status check_weights(const nd_run *run, const nd_save_target *target, nd_error *err)
 {
     const nd_param_list *params = nd_run_params(run);
     nd_safetensors *file = NULL;
@@ -90,33 +90,33 @@ static nd_status check_weights(const nd_run *run, const nd_save_plan *plan, nd_e
     char parent[ND_DISK_PATH_MAX];
     int64_t room = 0;
     uint64_t disk = 0;
-    if (stat(plan->weights, &info) == 0) {
-        if (nd_safetensors_open(plan->weights, &file, NULL) != ND_OK) {
+    if (stat(target->weights, &info) == 0) {
+        if (nd_safetensors_open(target->weights, &file, NULL) != ND_OK) {
             return nd_fail(err, ND_EINVAL,
                            "'%s' exists and is no safetensors file: it is not written over; name another",
-                           plan->weights);
+                           target->weights);
         }
         nd_safetensors_close(file);
     }
-    ND_TRY(nd_disk_parent(plan->weights, parent, err));
+    ND_TRY(nd_disk_parent(target->weights, parent, err));
     ND_TRY(nd_disk_probe(parent, err));
     ND_TRY(nd_disk_room(parent, &room, &disk, err));
-    double bytes = (double)nd_param_first(params, params->count) * (double)nd_elem_bytes(plan->weights_elem);
+    double bytes = (double)nd_param_first(params, params->count) * (double)nd_elem_bytes(target->weights_elem);
     if (bytes > (double)room) {
         return nd_fail(err, ND_EIO,
                        "the disk of '%s' has %.1f MiB free, and all weights in one file have %.1f MiB; make room or "
                        "name another place",
-                       plan->weights, (double)room / ND_MIB, bytes / ND_MIB);
+                       target->weights, (double)room / ND_MIB, bytes / ND_MIB);
     }
     return ND_OK;
 }
 
-nd_status nd_run_save_check(const nd_run *run, const nd_save_plan *plan, nd_error *err)
+nd_status nd_run_save_check(const nd_run *run, const nd_save_target *target, nd_error *err)
 {
     int64_t bytes = state_bytes(run);
-    ND_TRY(nd_checkpoint_check(plan->directory, nd_run_model(run), nd_run_params(run), bytes, plan->saves, plan->keep,
-                               err));
-    return plan->weights == NULL ? ND_OK : check_weights(run, plan, err);
+    ND_TRY(nd_checkpoint_check(target->directory, nd_run_model(run), nd_run_params(run), bytes, target->saves,
+                               target->keep, err));
+    return target->weights == NULL ? ND_OK : check_weights(run, target, err);
 }
 
 nd_status nd_run_save(const nd_run *run, const char *directory, int64_t keep, nd_error *err)

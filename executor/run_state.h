@@ -10,18 +10,18 @@ ND_BEGIN_DECLS
 
 /** What a run will save: to be checked before its first step, so that no hour of training is lost to a typing mistake
  * or a full disk. */
-typedef struct nd_save_plan {
+typedef struct nd_save_target {
     const char *directory; /* of checkpoints */
     int64_t keep;          /* as nd_run_save() */
     int64_t saves;         /* checkpoints that will be written */
     const char *weights;   /* file for nd_checkpoint_merge(); NULL: none */
     nd_elem weights_elem;
-} nd_save_plan;
+} nd_save_target;
 
 /** Whether directory and file can be written, are not there for something else, and their disks have room for the state
  * of all ranks. Leaves nothing behind.
  * \return ND_EINVAL, ND_EIO: which of them, why, and what to do */
-nd_status nd_run_save_check(const nd_run *run, const nd_save_plan *plan, nd_error *err) ND_NODISCARD;
+nd_status nd_run_save_check(const nd_run *run, const nd_save_target *target, nd_error *err) ND_NODISCARD;
 
 /** Save weights, moments, settings and the number of steps into `directory` (executor/checkpoint.h).
  * \param[in] keep  newest checkpoints that stay there, this one included; 0: all

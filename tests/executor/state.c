@@ -78,8 +78,9 @@ bool state_equal(const nd_run *a, const nd_run *b)
     return equal;
 }
 
-bool state_near(const nd_run *a, const nd_run *b, double tolerance)
+bool state_near(const nd_run *a, const nd_run *b, double tolerance, const char *except)
 {
+    const nd_param_list *params = nd_run_params(a);
     int64_t count = nd_model_params(nd_run_model(a)).total;
     double *left = calloc((size_t)count, sizeof *left);
     double *right = calloc((size_t)count, sizeof *right);
@@ -87,15 +88,26 @@ bool state_near(const nd_run *a, const nd_run *b, double tolerance)
     nd_run_read_params(a, left);
     nd_run_read_params(b, right);
     double largest = 0.0;
-    for (int64_t i = 0; i < count; i++) {
-        double difference = fabs(left[i] - right[i]);
-        largest = difference > largest || isnan(difference) ? difference : largest;
+    double magnitude = 0.0;
+    const char *where = "";
+    int64_t at = 0;
+    for (int32_t p = 0; p < params->count; p++) {
+        bool watched = except == NULL || strstr(params->params[p].name, except) == NULL;
+        for (int64_t end = at + params->params[p].rows * params->params[p].cols; at < end; at++) {
+            double difference = fabs(left[at] - right[at]);
+            magnitude = fabs(left[at]) > magnitude ? fabs(left[at]) : magnitude;
+            if (watched && (difference > largest || isnan(difference))) {
+                largest = difference;
+                where = params->params[p].name;
+            }
+        }
     }
     free(left);
     free(right);
-    bool near = largest <= tolerance;
+    bool near = largest <= tolerance * magnitude;
     if (!near) {
-        (void)fprintf(stderr, "parameters differ by %.3e, allowed %.1e\n", largest, tolerance);
+        (void)fprintf(stderr, "%s of parameters of up to %.3g differs by %.3e, allowed %.1e of that\n", where,
+                      magnitude, largest, tolerance);
     }
     return near;
 }

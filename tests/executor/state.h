@@ -14,8 +14,9 @@ void state_steps(nd_run *run, int64_t count);
 /** Whether weights, masters and both moments of all ranks have the same bits; both runs have one layout. */
 bool state_equal(const nd_run *a, const nd_run *b);
 
-/** Whether all parameters agree: largest difference at most `tolerance`. */
-bool state_near(const nd_run *a, const nd_run *b, double tolerance);
+/** Whether all parameters agree: largest difference at most `tolerance` of the largest parameter.
+ * \param[in] except  part of the names of parameters that are not compared; NULL: all are */
+bool state_near(const nd_run *a, const nd_run *b, double tolerance, const char *except);
 
 /** Remove a directory of checkpoints. */
 void state_remove(const char *directory);

@@ -57,6 +57,11 @@ static void test_the_same_layout_goes_on_with_the_same_bits(void)
     }
 }
 
+/* Softmax does not see what is added to all keys alike: without rotary positions the gradient of a key bias is nothing
+ * but rounding (1e-17), which Adam divides by its epsilon of 1e-8 and multiplies by the learning rate of 1e-2. So it
+ * differs by about 1e-11 where all other parameters differ by 4e-16. */
+static const char *const key_bias = "k_proj.bias";
+
 /* Saved by `from`, taken up by `to`: the parameters are the same numbers, and after more steps differ by rounding. */
 static void check_move(const char *file, const char *from, const char *to)
 {
@@ -68,10 +73,10 @@ static void check_move(const char *file, const char *from, const char *to)
     state_steps(saved, 2);
     ND_ASSERT_OK(nd_run_save(saved, directory, 0, &err));
     ND_ASSERT_OK(nd_run_resume(moved, directory, NULL, &err));
-    CU_ASSERT_TRUE(state_near(saved, moved, 0.0));
+    CU_ASSERT_TRUE(state_near(saved, moved, 0.0, NULL));
     state_steps(saved, 2);
     state_steps(moved, 2);
-    bool near = state_near(saved, moved, 1e-11);
+    bool near = state_near(saved, moved, 1e-12, key_bias) && state_near(saved, moved, 1e-11, NULL);
     CU_ASSERT_TRUE(near);
     if (!near) {
         (void)fprintf(stderr, "%s: %s to %s\n", file, from, to);
