@@ -13,25 +13,37 @@
 
 enum { SEQUENCES = 8 };
 
-nd_run *state_run(const char *file, const char *layout_text, nd_elem real)
+nd_run_options state_options(nd_elem real)
 {
-    nd_error err = {0};
-    nd_model_spec model;
-    nd_layout layout;
-    nd_run *run = NULL;
-    char path[512];
-    (void)snprintf(path, sizeof path, "%s/%s", ND_TEST_DATA, file);
-    ND_ASSERT_OK(nd_model_load(path, false, &model, &err));
-    ND_ASSERT_OK(nd_layout_parse(layout_text, &layout, NULL, &err));
-    layout.grad_accum = SEQUENCES / (nd_layout_data_ranks(&layout) * layout.micro_batch);
-    const nd_train_spec train = {.seq_len_tokens = 32, .global_batch_seqs = SEQUENCES, .base_bits = 16};
     nd_run_options options = nd_run_options_default();
     options.program.real = real;
     options.step.lr = 1e-2;
     options.warmup_steps = 3; /* the step's number matters after a resume */
     options.init = (nd_init_options){.seed = 7, .std = 0.15, .noise = 0.1};
     options.data = (nd_data_options){.seed = 11, .masked_frac = 0.3};
-    ND_ASSERT_OK(nd_run_create(&model, &layout, &train, &options, &run, &err));
+    return options;
+}
+
+nd_status state_create(const char *file, const char *layout_text, const nd_run_options *options, nd_run **out,
+                       nd_error *err)
+{
+    nd_model_spec model;
+    nd_layout layout;
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/%s", ND_TEST_DATA, file);
+    ND_TRY(nd_model_load(path, false, &model, err));
+    ND_TRY(nd_layout_parse(layout_text, &layout, NULL, err));
+    layout.grad_accum = SEQUENCES / (nd_layout_data_ranks(&layout) * layout.micro_batch);
+    const nd_train_spec train = {.seq_len_tokens = 32, .global_batch_seqs = SEQUENCES, .base_bits = 16};
+    return nd_run_create(&model, &layout, &train, options, out, err);
+}
+
+nd_run *state_run(const char *file, const char *layout_text, nd_elem real)
+{
+    nd_error err = {0};
+    nd_run *run = NULL;
+    const nd_run_options options = state_options(real);
+    ND_ASSERT_OK(state_create(file, layout_text, &options, &run, &err));
     return run;
 }
 

@@ -8,6 +8,11 @@
  * weights, masked labels and weight decay. NULL (and a failed assertion) when it cannot be made. */
 nd_run *state_run(const char *file, const char *layout_text, nd_elem real);
 
+/** The same in two parts, for runs with other options. \return as nd_run_create() */
+nd_run_options state_options(nd_elem real);
+nd_status state_create(const char *file, const char *layout_text, const nd_run_options *options, nd_run **out,
+                       nd_error *err);
+
 /** Take steps. */
 void state_steps(nd_run *run, int64_t count);
 
