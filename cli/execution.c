@@ -4,16 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/execution_saves.h"
 #include "cli/progress.h"
 #include "core/pool.h"
-#include "executor/run_state.h"
 #include "program/replay.h"
 #include "program/traffic.h"
 
 enum { TRAFFIC_MAX = ND_MEMBERS_COUNT * 16 }; /* 16: more operations than there are that communicate */
 _Static_assert(ND_INS_COUNT - ND_INS_ALL_REDUCE <= 16, "rows of the traffic table");
-
-_Static_assert((int)ND_EXECUTION_CHANGES_MAX >= (int)ND_SETTINGS_CHANGES_MAX, "changed settings in the view");
 
 /** A list of steps that grows by the observer. */
 typedef struct recorder {
@@ -181,54 +179,6 @@ static nd_status gather(const nd_run *run, nd_execution_view *view, nd_error *er
     return gather_traffic(run, view, err);
 }
 
-/* Whether what is to be saved at the end can be saved, before hours of steps. */
-static nd_status check_saves(const nd_execution_input *input, const nd_run *run, int64_t steps, nd_error *err)
-{
-    if (input->save == NULL) {
-        return ND_OK;
-    }
-    const nd_save_target target = {.directory = input->save,
-                                   .keep = input->keep,
-                                   .saves = input->save_every > 0 ? 1 + steps / input->save_every : 1,
-                                   .weights = input->save_weights,
-                                   .weights_elem = input->run.program.real};
-    return nd_run_save_check(run, &target, err);
-}
-
-/* Steps from checkpoint to checkpoint: at multiples of --save-every, so that a run that was resumed saves the same
- * ones. The last is left to save(). */
-static nd_status take_and_save(const nd_execution_input *input, nd_run *run, int64_t steps, recorder *r, nd_error *err)
-{
-    int64_t end = nd_run_steps_done(run) + steps;
-    while (nd_run_steps_done(run) < end) {
-        int64_t done = nd_run_steps_done(run);
-        int64_t next = input->save_every > 0 ? (done / input->save_every + 1) * input->save_every : end;
-        next = next < end ? next : end;
-        ND_TRY(nd_run_steps(run, next - done, record, r, err));
-        if (nd_run_steps_done(run) < next) {
-            return ND_OK; /* interrupted */
-        }
-        if (next < end) {
-            ND_TRY(nd_run_save(run, input->save, input->keep, err));
-        }
-        if (nd_progress_interrupted()) {
-            return ND_OK;
-        }
-    }
-    return ND_OK;
-}
-
-static nd_status start(recorder *r, nd_run *run, int64_t steps, nd_error *err)
-{
-    if (r->saves == NULL) {
-        return ND_OK;
-    }
-    if (r->saves->resume != NULL) {
-        ND_TRY(nd_run_resume(run, r->saves->resume, &r->resumed, err));
-    }
-    return check_saves(r->saves, run, steps, err);
-}
-
 /* Create a run and take its steps; *run is there on success only. */
 static nd_status take_steps(const nd_execution_input *input, const nd_layout *layout, int64_t steps, recorder *r,
                             nd_run **run, bool *failed, nd_error *err)
@@ -238,10 +188,10 @@ static nd_status take_steps(const nd_execution_input *input, const nd_layout *la
         *failed = status == ND_ENOMEM;
         return status;
     }
-    status = start(r, *run, steps, err);
+    status = r->saves != NULL ? nd_execution_begin(r->saves, *run, &r->resumed, err) : ND_OK;
     if (status == ND_OK) {
-        status =
-            r->saves != NULL ? take_and_save(r->saves, *run, steps, r, err) : nd_run_steps(*run, steps, record, r, err);
+        status = r->saves != NULL ? nd_execution_take(r->saves, *run, record, r, err)
+                                  : nd_run_steps(*run, steps, record, r, err);
         *failed = status != ND_OK;
     }
     if (status != ND_OK) {
@@ -364,37 +314,6 @@ static nd_status verify_run(const nd_execution_input *input, const double *param
     return status;
 }
 
-/* Write what was asked for: a checkpoint, and all weights of it in one file. */
-static nd_status save(const nd_execution_input *input, const nd_run *run, bool *failed, nd_error *err)
-{
-    nd_checkpoint *checkpoint = NULL;
-    if (input->save == NULL) {
-        return ND_OK;
-    }
-    nd_status status = nd_run_save(run, input->save, input->keep, err);
-    if (status == ND_OK && input->save_weights != NULL) {
-        status =
-            nd_checkpoint_open(input->save, &input->inputs.model, nd_run_params(run), ND_ELEM_COUNT, &checkpoint, err);
-        if (status == ND_OK) {
-            status = nd_checkpoint_merge(checkpoint, &input->inputs.model, input->run.program.real, input->save_weights,
-                                         err);
-        }
-        nd_checkpoint_close(checkpoint);
-    }
-    *failed = status == ND_EIO; /* a disk that is full: the run itself went well until here */
-    return status;
-}
-
-static void note_resumed(const nd_resumed *resumed, nd_execution_view *view)
-{
-    view->resumed_step = resumed->step;
-    view->changes_count = resumed->changes_count;
-    for (int32_t i = 0; i < resumed->changes_count; i++) {
-        const nd_setting_change *change = &resumed->changes[i];
-        view->changes[i] = (nd_execution_change){.name = change->name, .before = change->before, .now = change->now};
-    }
-}
-
 static nd_status run_and_gather(const nd_execution_input *input, nd_execution_view *view, double **params, bool *failed,
                                 nd_error *err)
 {
@@ -405,10 +324,10 @@ static nd_status run_and_gather(const nd_execution_input *input, nd_execution_vi
     ND_TRY(take_steps(input, &input->layout, input->steps, &r, &run, failed, err));
     view->steps_count = r.count;
     view->interrupted = r.count < input->steps;
-    note_resumed(&r.resumed, view);
+    nd_execution_note_resumed(&r.resumed, view);
     nd_status status = gather(run, view, err);
     if (status == ND_OK) {
-        status = save(input, run, failed, err);
+        status = nd_execution_save(input, run, failed, err);
     }
     if (status == ND_OK && input->verify && !view->interrupted) {
         status = read_params(run, params, err);

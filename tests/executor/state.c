@@ -57,7 +57,8 @@ static bool buffers_equal(nd_rank *a, nd_rank *b, nd_ref ref, int64_t elements)
 {
     double *left = calloc((size_t)elements, sizeof *left);
     double *right = calloc((size_t)elements, sizeof *right);
-    CU_ASSERT_FATAL(left != NULL && right != NULL);
+    state_need(left);
+    state_need(right);
     nd_rank_read(a, ref, elements, left);
     nd_rank_read(b, ref, elements, right);
     bool equal = memcmp(left, right, (size_t)elements * sizeof *left) == 0;
@@ -96,7 +97,8 @@ bool state_near(const nd_run *a, const nd_run *b, double tolerance, const char *
     int64_t count = nd_model_params(nd_run_model(a)).total;
     double *left = calloc((size_t)count, sizeof *left);
     double *right = calloc((size_t)count, sizeof *right);
-    CU_ASSERT_FATAL(left != NULL && right != NULL);
+    state_need(left);
+    state_need(right);
     nd_run_read_params(a, left);
     nd_run_read_params(b, right);
     double largest = 0.0;
@@ -143,7 +145,7 @@ void state_remove(const char *directory)
 void state_flip_byte(const char *path, int64_t offset)
 {
     FILE *stream = fopen(path, "r+b");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
+    state_need(stream);
     CU_ASSERT_EQUAL(fseek(stream, (long)offset, SEEK_SET), 0);
     int byte = fgetc(stream);
     CU_ASSERT_NOT_EQUAL(byte, EOF);

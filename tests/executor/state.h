@@ -2,7 +2,19 @@
 #ifndef ND_TESTS_EXECUTOR_STATE_H
 #define ND_TESTS_EXECUTOR_STATE_H
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "executor/run_state.h"
+
+/** End the program when memory or a file is missing that the tests themselves need. */
+static inline void state_need(const void *pointer)
+{
+    if (pointer == NULL) {
+        perror("a test of checkpoints");
+        abort();
+    }
+}
 
 /** A run of tests/executor/data/`file` in a layout, over 8 sequences of 32 tokens a step, with noise in all initial
  * weights, masked labels and weight decay. NULL (and a failed assertion) when it cannot be made. */

@@ -165,7 +165,7 @@ static int entries(const char *part)
 {
     int count = 0;
     DIR *stream = opendir(directory);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
+    state_need(stream);
     for (const struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
         count += strstr(entry->d_name, part) != NULL;
     }

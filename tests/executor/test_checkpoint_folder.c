@@ -41,7 +41,7 @@ static int entries(const char *part)
 {
     int count = 0;
     DIR *stream = opendir(directory);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
+    state_need(stream);
     for (const struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
         count += entry->d_name[0] != '.' && strstr(entry->d_name, part) != NULL;
     }
@@ -54,7 +54,7 @@ static void put_file(const char *name, const char *text)
     char path[256];
     (void)snprintf(path, sizeof path, "%s/%s", directory, name);
     FILE *stream = fopen(path, "wb");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
+    state_need(stream);
     (void)fputs(text, stream);
     CU_ASSERT_EQUAL(fclose(stream), 0);
 }
@@ -190,11 +190,11 @@ static void test_what_a_killed_save_left_goes_with_the_next(void)
     state_remove(directory);
     save_step(run, 1, 0);
     nd_run_set_steps_done(run, 2);
-    for (int i = 0; i < 5; i++) {
+    for (int64_t limit = 0; limit < 100000; limit += 20000) {
         pid_t child = fork();
         CU_ASSERT_TRUE_FATAL(child >= 0);
         if (child == 0) {
-            save_until_killed(run, 20000 * i);
+            save_until_killed(run, limit);
         }
         int status = 0;
         CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);

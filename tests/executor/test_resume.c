@@ -109,7 +109,8 @@ static void check_merged(const nd_run *run, nd_elem type, const char *path)
     int64_t total = nd_model_params(nd_run_model(run)).total;
     double *expected = calloc((size_t)total, sizeof *expected);
     double *found = calloc((size_t)total, sizeof *found);
-    CU_ASSERT_FATAL(expected != NULL && found != NULL);
+    state_need(expected);
+    state_need(found);
     nd_run_read_params(run, expected);
     ND_ASSERT_OK(nd_safetensors_open(path, &file, &err));
     CU_ASSERT_PTR_NOT_NULL_FATAL(file);

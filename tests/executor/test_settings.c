@@ -105,7 +105,7 @@ static void test_what_is_changed_on_purpose_is_listed(void)
 static void write_text(char first)
 {
     FILE *stream = fopen(text_path, "wb");
-    CU_ASSERT_PTR_NOT_NULL_FATAL(stream);
+    state_need(stream);
     for (int i = 0; i < 500; i++) {
         (void)fputc(i == 0 ? first : 'a' + i * i % 26, stream);
     }
