@@ -24,6 +24,8 @@ static const nd_option_id run_options[] = {
     ND_OPTION_OPTIMIZER,
     ND_OPTION_LORA,
     ND_OPTION_SAVE,
+    ND_OPTION_SAVE_EVERY,
+    ND_OPTION_KEEP,
     ND_OPTION_RESUME,
     ND_OPTION_SAVE_WEIGHTS,
     ND_OPTION_VERIFY,

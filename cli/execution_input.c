@@ -8,7 +8,8 @@
 #include "cost_model/split.h"
 #include "reports/stage_text.h"
 
-enum { SEQ_LEN_DEFAULT = 128, STEPS_DEFAULT = 10, STEPS_MAX = 1000000 };
+/* KEEP_DEFAULT: as keep_latest_k of torchtitan. */
+enum { SEQ_LEN_DEFAULT = 128, STEPS_DEFAULT = 10, STEPS_MAX = 1000000, KEEP_DEFAULT = 10 };
 
 static const double lr_max = 1e6; /* beyond any that trains: weights overflow, which --check-nan shows */
 static const double clip_max = 1e30;
@@ -125,11 +126,28 @@ static nd_status load_training(const nd_options *options, nd_execution_input *in
     return ND_OK;
 }
 
+/* What says how --save saves means nothing without it. */
+static nd_status check_save_options(const nd_options *options, nd_error *err)
+{
+    static const nd_option_id with_save[] = {ND_OPTION_SAVE_EVERY, ND_OPTION_KEEP};
+    for (size_t i = 0; i < sizeof with_save / sizeof with_save[0]; i++) {
+        if (nd_options_has(options, with_save[i]) && !nd_options_has(options, ND_OPTION_SAVE)) {
+            return nd_fail(err, ND_EINVAL, "%s %s needs --save DIR: where checkpoints go", nd_option_name(with_save[i]),
+                           options->value[with_save[i]]);
+        }
+    }
+    return ND_OK;
+}
+
 static nd_status load_checkpoints(const nd_options *options, nd_execution_input *input, nd_error *err)
 {
     input->save = options->value[ND_OPTION_SAVE];
     input->resume = options->value[ND_OPTION_RESUME];
     input->save_weights = options->value[ND_OPTION_SAVE_WEIGHTS];
+    input->keep = KEEP_DEFAULT;
+    ND_TRY(load_int(options, ND_OPTION_SAVE_EVERY, 1, STEPS_MAX, &input->save_every, err));
+    ND_TRY(load_int(options, ND_OPTION_KEEP, 0, STEPS_MAX, &input->keep, err));
+    ND_TRY(check_save_options(options, err));
     if (input->verify && input->resume != NULL) {
         return nd_fail(
             err, ND_EINVAL,

@@ -12,6 +12,8 @@ typedef struct nd_execution_input {
     nd_run_options run;
     int64_t steps;
     const char *save, *resume; /* directories of checkpoints; NULL: none */
+    int64_t save_every;        /* steps between checkpoints; 0: only after the last */
+    int64_t keep;              /* newest checkpoints that stay; 0: all */
     const char *save_weights;  /* .safetensors file; NULL: none */
     const char *trace;         /* file; NULL: none */
     bool has_machine;          /* constants to predict with */

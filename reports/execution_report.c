@@ -25,6 +25,23 @@ static const char *plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
+/* Where the run went on, and what is not as it was. */
+static void print_resumed(FILE *stream, const nd_report_style *style, const nd_execution_view *view)
+{
+    char changes[ND_EXECUTION_CHANGES_MAX * 80] = "";
+    size_t used = 0;
+    if (view->resume == NULL) {
+        return;
+    }
+    for (int32_t i = 0; i < view->changes_count; i++) {
+        const nd_execution_change *change = &view->changes[i];
+        used += (size_t)snprintf(changes + used, sizeof changes - used, "%s %s %.6g (was %.6g)", i == 0 ? ";" : ",",
+                                 change->name, change->now, change->before);
+    }
+    nd_report_paragraph(stream, style, 0, LABEL_COLUMNS, "Resumed    step %s of %s%s",
+                        nd_format_count(view->resumed_step).text, view->resume, changes);
+}
+
 static void print_inputs(FILE *stream, const nd_report_style *style, const nd_execution_view *view, bool quiet)
 {
     char layout[512];
@@ -43,6 +60,7 @@ static void print_inputs(FILE *stream, const nd_report_style *style, const nd_ex
                         nd_format_count(train->seq_len_tokens).text, nd_format_count(tokens).text,
                         nd_optimizer_name(train->optimizer), view->data != NULL ? view->data : "synthetic tokens",
                         view->seed);
+    print_resumed(stream, style, view);
     for (int32_t i = 0; !quiet && i < view->assumptions_count; i++) {
         const nd_assumption *assumption = &view->assumptions[i];
         nd_report_paragraph(stream, style, 0, LABEL_COLUMNS, "%s%s %s: %s", i == 0 ? "Assumed    " : "           ",

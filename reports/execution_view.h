@@ -62,6 +62,14 @@ typedef struct nd_execution_time {
     double measured_wait_s, predicted_wait_s; /* of all ranks, for others */
 } nd_execution_time;
 
+/** A setting that is not what the checkpoint's steps were taken with. */
+typedef struct nd_execution_change {
+    const char *name; /* "lr" */
+    double before, now;
+} nd_execution_change;
+
+enum { ND_EXECUTION_CHANGES_MAX = 4 };
+
 typedef struct nd_execution_view {
     const nd_model_spec *model;
     const nd_layout *layout;
@@ -70,6 +78,10 @@ typedef struct nd_execution_view {
     int32_t assumptions_count;
     const char *backend, *data; /* data: path, or NULL for synthetic tokens */
     int64_t seed;
+    const char *resume; /* directory that the run went on from; NULL: it began anew */
+    int64_t resumed_step;
+    int32_t changes_count;
+    nd_execution_change changes[ND_EXECUTION_CHANGES_MAX];
     nd_elem real;
     int32_t ranks_count, processors;
     int64_t steps_asked, steps_count;

@@ -192,7 +192,7 @@ static void test_seconds_grow_with_the_ranks(void)
     nd_machine machine = {.processors = 5};
     nd_compute_rates *rates = &machine.rates[ND_ELEM_F32];
     rates->op[ND_INS_ADD] = (nd_op_rate){.term_s = {2.0, 0.5}, .crowd = 1.4, .rows = 1};
-    rates->op[ND_INS_ALL_REDUCE] = (nd_op_rate){.term_s = {1.0, 0.25, 8.0}, .crowd = 1.0, .rows = 1};
+    rates->op[ND_INS_ALL_REDUCE] = (nd_op_rate){.term_s = {1.0, 0.25, 0.0, 8.0}, .crowd = 1.0, .rows = 1};
     hand_open(&h, 1, 1);
     hand_add(&h, 0, (nd_ins){.op = ND_INS_ADD, .rows = 3, .cols = 2, .out = {{1, 0}}});
     const double alone_s = 2.0 + 0.5 * 6.0;

@@ -92,12 +92,12 @@ static void check_move(const char *from, const char *to)
     nd_run *moved = state_run("deep.json", to, ND_ELEM_F64);
     CU_ASSERT_FATAL(saved != NULL && moved != NULL);
     state_steps(saved, 2);
-    ND_ASSERT_OK(nd_run_save(saved, directory, &err));
-    ND_ASSERT_OK(nd_run_resume(moved, directory, &err));
-    CU_ASSERT_TRUE(state_near(saved, moved, 0.0));
+    ND_ASSERT_OK(nd_run_save(saved, directory, 0, &err));
+    ND_ASSERT_OK(nd_run_resume(moved, directory, NULL, &err));
+    CU_ASSERT_TRUE(state_near(saved, moved, 0.0, NULL));
     state_steps(saved, 2);
     state_steps(moved, 2);
-    CU_ASSERT_TRUE(state_near(saved, moved, 1e-11));
+    CU_ASSERT_TRUE(state_near(saved, moved, 1e-11, NULL));
     nd_run_free(saved);
     nd_run_free(moved);
     state_remove(directory);

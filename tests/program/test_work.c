@@ -28,7 +28,7 @@ static void test_every_operation_that_does_something_has_a_call(void)
     CU_ASSERT_TRUE(is_term(ND_INS_GEMM, 1, "flop"));
     CU_ASSERT_TRUE(is_term(ND_INS_ATTENTION, 2, "score"));
     CU_ASSERT_TRUE(is_term(ND_INS_ALL_REDUCE, 1, "byte"));
-    CU_ASSERT_TRUE(is_term(ND_INS_ALL_REDUCE, 2, "member"));
+    CU_ASSERT_TRUE(is_term(ND_INS_ALL_REDUCE, 3, "member"));
     CU_ASSERT_TRUE(is_term(ND_INS_NORM, 1, "element"));
 }
 
@@ -95,20 +95,23 @@ static void test_collectives_count_the_bytes_that_a_rank_reads(void)
 {
     nd_ins ins = {.op = ND_INS_ALL_REDUCE, .rows = 8, .cols = 4, .copies = 3, .in = {{1, 0}}, .out = {{1, 0}}};
     const double part = 8 * 4 * 4; /* fp32 */
-    expect_work(&ins, 4, (const double[]){1, part + part * 3 / 4, 2, 0});
+    expect_work(&ins, 4, (const double[]){1, part + part * 3 / 4, 0, 2});
     expect_work(&ins, 2, (const double[]){1, part * 1.5, 0, 0});
     ins.op = ND_INS_ALL_GATHER;
-    expect_work(&ins, 4, (const double[]){1, 3 * part, 2, 0});
+    expect_work(&ins, 4, (const double[]){1, 3 * part, 0, 2});
     ins.op = ND_INS_REDUCE_SCATTER;
-    expect_work(&ins, 4, (const double[]){1, 4 * part, 2, 0});
+    expect_work(&ins, 4, (const double[]){1, 4 * part, 0, 2});
     ins.op = ND_INS_ALL_TO_ALL;
-    expect_work(&ins, 4, (const double[]){1, 4 * part, 2, 0});
+    expect_work(&ins, 4, (const double[]){1, 4 * part, 0, 2});
     ins.op = ND_INS_ALL_TO_ALL_ROWS;
-    expect_work(&ins, 4, (const double[]){1, 3 * 4 * 4, 2, 0}); /* as many rows as its own tokens send */
+    expect_work(&ins, 4, (const double[]){1, 3 * 4 * 4, 0, 2}); /* as many rows as its own tokens send */
     ins.op = ND_INS_SHIFT;
-    expect_work(&ins, 4, (const double[]){1, part, 2, 0});
+    expect_work(&ins, 4, (const double[]){1, part, 0, 2});
     ins.op = ND_INS_RECV;
     expect_work(&ins, 1, (const double[]){1, part, 0, 0});
+    ins.rows = 1 << 20; /* 16 MiB, of which 1 may lie near */
+    expect_work(&ins, 1, (const double[]){1, 16.0 * 1048576, 15.0 * 1048576, 0});
+    ins.rows = 8;
     ins.op = ND_INS_SEND; /* the receiver copies */
     expect_work(&ins, 1, (const double[]){1, 0, 0, 0});
     ins.op = ND_INS_SEND_WAIT;
