@@ -8,6 +8,7 @@
 #include "cli/output_file.h"
 #include "cli/run_input.h"
 #include "core/text.h"
+#include "cost_model/split.h"
 #include "planner/constraints.h"
 #include "reports/csv_report.h"
 #include "reports/estimate_report.h"
@@ -57,7 +58,7 @@ static const nd_command_syntax estimate_syntax = {
     .options_count = sizeof estimate_options / sizeof estimate_options[0],
     .notes = "Keys of a layout: dp_replicate dp_shard cp tp pp ep vpp (degrees; 1 when left out), micro_batch,\n"
              "grad_accum, sharding=none|zero1|zero2|zero3, recompute=none|selective|full|every:K, sp=on|off,\n"
-             "cp_method=ring|allgather|ulysses, schedule=1f1b|interleaved|zero_bubble,\n"
+             "cp_method=ring|allgather|ulysses, schedule=1f1b|interleaved|zero_bubble|gpipe,\n"
              "split=even|balanced, offload=none|optimizer|params|activations.\n"
              "Exit status: 0 fits or borderline, 1 illegal or does not fit, 2 usage or input error.",
 };
@@ -114,6 +115,16 @@ static nd_elem program_elem(nd_dtype precision)
     return precision == ND_DTYPE_FP32 ? ND_ELEM_F32 : ND_ELEM_BF16;
 }
 
+/* The layers of each chunk, as the estimate has them. */
+static nd_chunk_map split_chunks(const nd_cost_context *context, const nd_layout *layout)
+{
+    nd_block_prices prices;
+    nd_stage_split split;
+    nd_price_blocks(context, layout, &prices);
+    nd_split_stages(context, layout, &prices, &split);
+    return nd_stage_split_chunks(&split);
+}
+
 static nd_status print_program(const nd_options *options, const nd_report_context *context, const nd_inputs *inputs,
                                const nd_layout *layout, nd_error *err)
 {
@@ -125,10 +136,7 @@ static nd_status print_program(const nd_options *options, const nd_report_contex
     if (text != NULL) {
         ND_TRY(nd_text_int(text, "--rank", 0, ranks - 1, &rank, err));
     }
-    if (layout->split == ND_SPLIT_BALANCED && layout->size[ND_AXIS_PP] > 1) {
-        return nd_fail(err, ND_EUNSUPPORTED,
-                       "--program divides layers evenly: leave out split=balanced to see the program");
-    }
+    program_options.chunks = split_chunks(&inputs->cost, layout);
     program_options.real = program_elem(inputs->train.precision);
     ND_TRY(nd_program_create(&inputs->model, layout, &inputs->train, &program_options, rank, &program, err));
     bool all = nd_options_has(options, ND_OPTION_PROGRAM_VERBOSE);

@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/execution_saves.h"
+#include "cli/execution_time.h"
+#include "cli/output_file.h"
 #include "cli/progress.h"
 #include "core/pool.h"
-#include "executor/run_state.h"
+#include "core/stats.h"
 #include "program/replay.h"
 #include "program/traffic.h"
 
@@ -17,7 +20,8 @@ _Static_assert(ND_INS_COUNT - ND_INS_ALL_REDUCE <= 16, "rows of the traffic tabl
 typedef struct recorder {
     nd_execution_step *steps;
     int64_t count;
-    const char *resume; /* directory to go on from; NULL: none */
+    const nd_execution_input *saves; /* where it goes on from and saves to; NULL: neither */
+    nd_resumed resumed;
 } recorder;
 
 static bool record(void *user, const nd_run_step *step)
@@ -34,13 +38,6 @@ static nd_status new_recorder(int64_t steps, recorder *out, nd_error *err)
     return out->steps != NULL ? ND_OK : nd_fail(err, ND_ENOMEM, "out of memory for %lld steps", (long long)steps);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static nd_status median_seconds(const nd_execution_view *view, double *out, nd_error *err)
 {
     size_t count = (size_t)view->steps_count;
@@ -51,8 +48,7 @@ static nd_status median_seconds(const nd_execution_view *view, double *out, nd_e
     for (size_t i = 0; i < count; i++) {
         seconds[i] = view->steps[i].seconds;
     }
-    qsort(seconds, count, sizeof *seconds, by_value);
-    *out = 0.5 * (seconds[(count - 1) / 2] + seconds[count / 2]);
+    *out = nd_median(seconds, view->steps_count);
     free(seconds);
     return ND_OK;
 }
@@ -182,16 +178,19 @@ static nd_status gather(const nd_run *run, nd_execution_view *view, nd_error *er
 static nd_status take_steps(const nd_execution_input *input, const nd_layout *layout, int64_t steps, recorder *r,
                             nd_run **run, bool *failed, nd_error *err)
 {
-    nd_status status = nd_run_create(&input->inputs.model, layout, &input->inputs.train, &input->run, run, err);
+    nd_run_options options = input->run;
+    if (layout->size[ND_AXIS_PP] == 1) {
+        options.program.chunks.chunks = 0; /* they are the chunks of the pipeline that this is compared with */
+    }
+    nd_status status = nd_run_create(&input->inputs.model, layout, &input->inputs.train, &options, run, err);
     if (status != ND_OK) {
         *failed = status == ND_ENOMEM;
         return status;
     }
-    if (r->resume != NULL) {
-        status = nd_run_resume(*run, r->resume, err);
-    }
+    status = r->saves != NULL ? nd_execution_begin(r->saves, *run, &r->resumed, err) : ND_OK;
     if (status == ND_OK) {
-        status = nd_run_steps(*run, steps, record, r, err);
+        status = r->saves != NULL ? nd_execution_take(r->saves, *run, record, r, err)
+                                  : nd_run_steps(*run, steps, record, r, err);
         *failed = status != ND_OK;
     }
     if (status != ND_OK) {
@@ -314,46 +313,46 @@ static nd_status verify_run(const nd_execution_input *input, const double *param
     return status;
 }
 
-/* Write what was asked for: a checkpoint, and all weights of it in one file. */
-static nd_status save(const nd_execution_input *input, const nd_run *run, bool *failed, nd_error *err)
-{
-    nd_checkpoint *checkpoint = NULL;
-    if (input->save == NULL) {
-        return ND_OK;
-    }
-    nd_status status = nd_run_save(run, input->save, err);
-    if (status == ND_OK && input->save_weights != NULL) {
-        status =
-            nd_checkpoint_open(input->save, &input->inputs.model, nd_run_params(run), ND_ELEM_COUNT, &checkpoint, err);
-        if (status == ND_OK) {
-            status = nd_checkpoint_merge(checkpoint, &input->inputs.model, input->run.program.real, input->save_weights,
-                                         err);
-        }
-        nd_checkpoint_close(checkpoint);
-    }
-    *failed = status == ND_EIO; /* a disk that is full: the run itself went well until here */
-    return status;
-}
-
-static nd_status run_and_gather(const nd_execution_input *input, nd_execution_view *view, double **params, bool *failed,
-                                nd_error *err)
+static nd_status run_and_gather(const nd_execution_input *input, FILE *trace, nd_execution_view *view, double **params,
+                                bool *failed, nd_error *err)
 {
     nd_run *run = NULL;
-    recorder r = {.steps = view->steps, .resume = input->resume};
+    recorder r = {.steps = view->steps, .saves = input};
     nd_progress_start_run("step", input->steps,
                           (double)view->train->global_batch_seqs * (double)view->train->seq_len_tokens, input->lines);
     ND_TRY(take_steps(input, &input->layout, input->steps, &r, &run, failed, err));
     view->steps_count = r.count;
     view->interrupted = r.count < input->steps;
+    nd_execution_note_resumed(&r.resumed, view);
     nd_status status = gather(run, view, err);
     if (status == ND_OK) {
-        status = save(input, run, failed, err);
+        status = nd_execution_time_gather(input, run, trace, view, err);
+    }
+    if (status == ND_OK) {
+        status = nd_execution_save(input, run, failed, err);
     }
     if (status == ND_OK && input->verify && !view->interrupted) {
         status = read_params(run, params, err);
     }
     nd_run_free(run);
     return status;
+}
+
+/* The trace's file is there, under another name, before the first step: nobody runs for an hour into a typing error. */
+static nd_status run_with_trace(const nd_execution_input *input, nd_execution_view *view, double **params, bool *failed,
+                                nd_error *err)
+{
+    nd_output_file file;
+    nd_error inner;
+    if (input->trace == NULL) {
+        return run_and_gather(input, NULL, view, params, failed, err);
+    }
+    if (nd_output_open(input->trace, &file, &inner) != ND_OK) {
+        return nd_fail(err, ND_EIO, "--trace: %.900s", inner.message);
+    }
+    nd_status status = run_and_gather(input, file.stream, view, params, failed, err);
+    nd_status closed = nd_output_close(&file, status, &inner);
+    return status == ND_OK && closed != ND_OK ? nd_fail(err, closed, "--trace: %.900s", inner.message) : status;
 }
 
 nd_status nd_execution_run(const nd_execution_input *input, nd_execution_view *view, bool *failed, nd_error *err)
@@ -371,12 +370,13 @@ nd_status nd_execution_run(const nd_execution_input *input, nd_execution_view *v
                                 .data = input->run.data.path,
                                 .seed = (int64_t)input->run.data.seed,
                                 .real = input->run.program.real,
+                                .resume = input->resume,
                                 .ranks_count = (int32_t)nd_layout_ranks(&input->layout),
                                 .processors = nd_pool_processors(),
                                 .steps_asked = input->steps,
                                 .steps = r.steps,
                                 .verify = {.asked = input->verify}};
-    nd_status status = run_and_gather(input, view, &params, failed, err);
+    nd_status status = run_with_trace(input, view, &params, failed, err);
     if (status == ND_OK && params != NULL) {
         status = verify_run(input, params, view, failed, err);
     }
@@ -393,4 +393,5 @@ void nd_execution_free(nd_execution_view *view)
     free(view->steps);
     free(view->ranks);
     free(view->traffic);
+    free(view->time.ops);
 }

@@ -5,8 +5,11 @@
 
 #include "cli/layout_input.h"
 #include "core/text.h"
+#include "cost_model/split.h"
+#include "reports/stage_text.h"
 
-enum { SEQ_LEN_DEFAULT = 128, STEPS_DEFAULT = 10, STEPS_MAX = 1000000 };
+/* KEEP_DEFAULT: as keep_latest_k of torchtitan. */
+enum { SEQ_LEN_DEFAULT = 128, STEPS_DEFAULT = 10, STEPS_MAX = 1000000, KEEP_DEFAULT = 10 };
 
 static const double lr_max = 1e6; /* beyond any that trains: weights overflow, which --check-nan shows */
 static const double clip_max = 1e30;
@@ -41,15 +44,21 @@ static const char *real_name(int value)
     return nd_elem_name(reals[value]);
 }
 
+nd_status nd_input_dtype(const char *text, nd_elem *out, nd_error *err)
+{
+    static const nd_elem reals[] = {ND_ELEM_F64, ND_ELEM_F32, ND_ELEM_BF16};
+    int found = 0;
+    ND_TRY(nd_text_choice(text, "--dtype", real_name, 3, &found, err));
+    *out = reals[found];
+    return ND_OK;
+}
+
 /* In fp64 only mistakes stand out: the rounding of two layouts differs by 1e-15, of fp32 by 1e-6 and more. */
 static nd_status load_dtype(const nd_options *options, nd_execution_input *input, nd_error *err)
 {
-    static const nd_elem reals[] = {ND_ELEM_F64, ND_ELEM_F32, ND_ELEM_BF16};
     const char *text = options->value[ND_OPTION_DTYPE];
-    int found = 0;
     if (text != NULL) {
-        ND_TRY(nd_text_choice(text, "--dtype", real_name, 3, &found, err));
-        input->run.program.real = reals[found];
+        ND_TRY(nd_input_dtype(text, &input->run.program.real, err));
     } else if (input->verify) {
         input->run.program.real = ND_ELEM_F64;
         nd_inputs_assume(&input->inputs, "--dtype", "fp64", "--verify: so precise that every mistake stands out");
@@ -117,11 +126,28 @@ static nd_status load_training(const nd_options *options, nd_execution_input *in
     return ND_OK;
 }
 
+/* What says how --save saves means nothing without it. */
+static nd_status check_save_options(const nd_options *options, nd_error *err)
+{
+    static const nd_option_id with_save[] = {ND_OPTION_SAVE_EVERY, ND_OPTION_KEEP};
+    for (size_t i = 0; i < sizeof with_save / sizeof with_save[0]; i++) {
+        if (nd_options_has(options, with_save[i]) && !nd_options_has(options, ND_OPTION_SAVE)) {
+            return nd_fail(err, ND_EINVAL, "%s %s needs --save DIR: where checkpoints go", nd_option_name(with_save[i]),
+                           options->value[with_save[i]]);
+        }
+    }
+    return ND_OK;
+}
+
 static nd_status load_checkpoints(const nd_options *options, nd_execution_input *input, nd_error *err)
 {
     input->save = options->value[ND_OPTION_SAVE];
     input->resume = options->value[ND_OPTION_RESUME];
     input->save_weights = options->value[ND_OPTION_SAVE_WEIGHTS];
+    input->keep = KEEP_DEFAULT;
+    ND_TRY(load_int(options, ND_OPTION_SAVE_EVERY, 1, STEPS_MAX, &input->save_every, err));
+    ND_TRY(load_int(options, ND_OPTION_KEEP, 0, STEPS_MAX, &input->keep, err));
+    ND_TRY(check_save_options(options, err));
     if (input->verify && input->resume != NULL) {
         return nd_fail(
             err, ND_EINVAL,
@@ -133,6 +159,45 @@ static nd_status load_checkpoints(const nd_options *options, nd_execution_input 
                        input->save_weights);
     }
     return ND_OK;
+}
+
+/* What is to be said about time. */
+static nd_status load_timing(const nd_options *options, nd_execution_input *input, nd_error *err)
+{
+    const char *path = options->value[ND_OPTION_RUN_CALIBRATION];
+    nd_elem real = input->run.program.real;
+    input->profile = nd_options_has(options, ND_OPTION_PROFILE);
+    input->trace = options->value[ND_OPTION_RUN_TRACE];
+    input->run.profile = input->profile || input->trace != NULL;
+    if (path == NULL) {
+        return ND_OK;
+    }
+    ND_TRY(nd_machine_load(path, &input->machine, err));
+    if (!input->machine.rates[real].measured) {
+        return nd_fail(err, ND_EINVAL,
+                       "--calibration %s has nothing about %s: `ndplan calibrate --machine` measures it", path,
+                       nd_elem_name(real));
+    }
+    input->has_machine = true;
+    return ND_OK;
+}
+
+/* Which layers a stage holds: what time they take is not known, what they compute is. */
+static void load_split(nd_execution_input *input)
+{
+    char stages[128];
+    nd_stage_split split;
+    nd_inputs *inputs = &input->inputs;
+    if (input->layout.size[ND_AXIS_PP] == 1 || input->layout.split == ND_SPLIT_EVEN) {
+        return;
+    }
+    nd_split_stages_by_flops(&inputs->model, &input->layout, &inputs->train, &inputs->stack, &split);
+    nd_stage_runs runs = nd_stage_runs_of(&split);
+    nd_stage_runs_text(&runs, stages, sizeof stages);
+    input->run.program.chunks = nd_stage_split_chunks(&split);
+    nd_inputs_assume(inputs, "--layout", "split=balanced",
+                     "layers per stage %s: FLOPs as equal as can be, head included, since a run has no cluster",
+                     stages);
 }
 
 nd_status nd_execution_input_load(const nd_options *options, nd_execution_input *out, nd_error *err)
@@ -147,7 +212,10 @@ nd_status nd_execution_input_load(const nd_options *options, nd_execution_input 
                                    err));
     ND_TRY(load_training(options, out, err));
     ND_TRY(load_dtype(options, out, err));
+    ND_TRY(load_timing(options, out, err));
     ND_TRY(load_checkpoints(options, out, err));
     ND_TRY(nd_layout_input_executed(&out->inputs, layout != NULL ? layout : "tp=1", &out->layout, err));
-    return load_ranks(options, &out->layout, err);
+    ND_TRY(load_ranks(options, &out->layout, err));
+    load_split(out);
+    return ND_OK;
 }

@@ -276,10 +276,5 @@ nd_status nd_layout_input_executed(nd_inputs *inputs, const char *text, nd_layou
     ND_TRY(nd_train_spec_check(&inputs->train, err));
     settle_layout(inputs, "--layout", layout, keys);
     settle_executed_sp(inputs, layout, keys);
-    if (layout->split == ND_SPLIT_BALANCED && layout->size[ND_AXIS_PP] > 1) {
-        return nd_fail(err, ND_EUNSUPPORTED,
-                       "--layout: split=balanced weighs layers by their time on a cluster and a run has none; "
-                       "split=even runs");
-    }
     return nd_program_supports(&inputs->model, layout, &inputs->train, err);
 }

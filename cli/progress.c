@@ -49,7 +49,11 @@ static void draw(int percent)
 {
     char bar[BAR_CELLS + 1];
     fill_bar(bar, BAR_CELLS, percent);
-    fprintf(stderr, "\rsearching [%s] %3d %%, Ctrl-C shows what is known", bar, percent);
+    if (state.what != NULL) {
+        fprintf(stderr, "\r%s [%s] %3d %%", state.what, bar, percent);
+    } else {
+        fprintf(stderr, "\rsearching [%s] %3d %%, Ctrl-C shows what is known", bar, percent);
+    }
     (void)fflush(stderr);
     state.shown = true;
     state.percent = percent;
@@ -84,6 +88,21 @@ nd_status nd_progress_start(const nd_options *options, nd_search_control *out, n
     answer_interrupts();
     *out = (nd_search_control){.threads = (int32_t)threads, .progress = go_on};
     return ND_OK;
+}
+
+void nd_progress_start_measuring(void)
+{
+    answer_interrupts();
+    state.what = "measuring";
+}
+
+bool nd_progress_measuring(double done_frac)
+{
+    int percent = (int)(100.0 * done_frac);
+    if (state.on_terminal && (!state.shown || percent != state.percent)) {
+        draw(percent);
+    }
+    return interrupted == 0;
 }
 
 void nd_progress_end(void)

@@ -21,6 +21,10 @@ void nd_progress_start_run(const char *what, int64_t steps, double tokens_per_st
 /** A step is done. \return false when the run should end, since Ctrl-C was pressed */
 bool nd_progress_step(int64_t step, double loss, double grad_norm, double seconds);
 
+/** The same for a measurement, which says how much of it is done. \return false when it should end */
+void nd_progress_start_measuring(void);
+bool nd_progress_measuring(double done_frac);
+
 /** Ctrl-C was pressed since nd_progress_start() or nd_progress_start_run(). */
 bool nd_progress_interrupted(void);
 

@@ -42,7 +42,8 @@ ND_BEGIN_DECLS
 #define ND_SCHEDULE_LIST(X)                                                                                            \
     X(ND_SCHEDULE_1F1B, "1f1b")                                                                                        \
     X(ND_SCHEDULE_INTERLEAVED, "interleaved")                                                                          \
-    X(ND_SCHEDULE_ZERO_BUBBLE, "zero_bubble")
+    X(ND_SCHEDULE_ZERO_BUBBLE, "zero_bubble")                                                                          \
+    X(ND_SCHEDULE_GPIPE, "gpipe")
 
 #define ND_SPLIT_LIST(X)                                                                                               \
     X(ND_SPLIT_EVEN, "even")                                                                                           \
@@ -63,6 +64,7 @@ typedef enum nd_sharding { ND_SHARDING_LIST(ND_ENUM_ENTRY) ND_SHARDING_COUNT } n
 /** Activation checkpointing; ND_RECOMPUTE_EVERY recomputes every recompute_every-th layer in full. */
 typedef enum nd_recompute { ND_RECOMPUTE_LIST(ND_ENUM_ENTRY) ND_RECOMPUTE_COUNT } nd_recompute;
 typedef enum nd_cp_method { ND_CP_METHOD_LIST(ND_ENUM_ENTRY) ND_CP_METHOD_COUNT } nd_cp_method;
+/** ND_SCHEDULE_GPIPE runs all forward passes, then all backward passes: the bubble of 1F1B with more in flight. */
 typedef enum nd_schedule { ND_SCHEDULE_LIST(ND_ENUM_ENTRY) ND_SCHEDULE_COUNT } nd_schedule;
 /** How layers are divided over pipeline stages: as equal counts as possible, or so that the slowest stage is fastest.
  */

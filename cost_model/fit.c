@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/stats.h"
+
 enum { ROUNDS_MAX = 10, ROUNDS_WHILE_DROPPING = 2, ITERATIONS_MAX = 25 };
 
 static const double huber_k = 1.345; /* 95 % efficiency for normal errors (Huber) */
@@ -135,19 +137,6 @@ static int jacobian(const gsl_vector *x, void *user, gsl_matrix *out)
     return GSL_SUCCESS;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int64_t count)
-{
-    qsort(values, (size_t)count, sizeof values[0], compare);
-    return (values[(count - 1) / 2] + values[count / 2]) / 2.0;
-}
-
 /* Huber's weights from the current errors; the largest change. */
 static double reweight(fit *f, double *scratch)
 {
@@ -157,7 +146,7 @@ static double reweight(fit *f, double *scratch)
         scratch[i] = fabs(f->errors[i] / p->log_sd[i]);
     }
     /* the scale never falls below the stated uncertainty: good rows are not punished for being better than that */
-    double scale = fmax(1.0, scale_of_mad * median(scratch, p->measured_count));
+    double scale = fmax(1.0, scale_of_mad * nd_median(scratch, p->measured_count));
     for (int64_t i = 0; i < p->measured_count; i++) {
         double weight = 1.0 / fmax(1.0, fabs(f->errors[i] / p->log_sd[i]) / (huber_k * scale));
         change = fmax(change, fabs(weight - f->weights[i]));
@@ -453,7 +442,7 @@ nd_status nd_fit(const nd_fit_problem *problem, nd_fit_result *out, double *log_
         for (int64_t i = 0; i < problem->measured_count; i++) {
             f.predicted[i] = fabs(f.errors[i]);
         }
-        out->median_abs_log_error = median(f.predicted, problem->measured_count);
+        out->median_abs_log_error = nd_median(f.predicted, problem->measured_count);
     }
     free(f.predicted);
     free(f.weights);

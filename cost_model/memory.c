@@ -64,7 +64,7 @@ static void backward_phase(const nd_states *s, const nd_activations *a, alive *o
 {
     bool head = a->logit_gradient + s->end_grads > a->working + s->layer_grads && a->logits > 0.0;
     out->activations = a->saved + (head ? 0.0 : a->working);
-    out->logits = head ? a->logit_gradient : 0.0;
+    out->logits = a->waiting_logits + (head ? a->logit_gradient : 0.0);
     out->buffers = s->buffers + s->gathered + (head ? s->end_grads : s->layer_grads);
 }
 
@@ -90,7 +90,7 @@ static alive alive_in(nd_phase phase, const nd_states *s, const nd_activations *
         break;
     case ND_PHASE_FORWARD:
         out.activations = a->saved;
-        out.logits = a->logits;
+        out.logits = a->logits + a->waiting_logits;
         out.buffers = s->buffers + s->gathered;
         break;
     case ND_PHASE_BACKWARD:

@@ -8,6 +8,10 @@
 /* Two layers of checkpoints stay on the GPU while others travel. */
 static const double offloaded_layers_resident = 2.0;
 
+/* What a loss keeps between its passes: the rest of what it takes are gradients (own assumption after the table of
+ * docs/MODEL.md, "Logits": eager 6 of 14 bytes, compiled 2 of 4). */
+static const double kept_logits_frac = 0.5;
+
 /* Logits of the last stage: bytes of each while the loss is computed, and what its gradient leaves. */
 static void count_logits(const nd_cost_context *context, const nd_layout *layout, double tokens, nd_activations *a)
 {
@@ -16,6 +20,11 @@ static void count_logits(const nd_cost_context *context, const nd_layout *layout
     double elements = tokens * (double)context->model->vocab / tp / style->loss_chunks;
     a->logits = elements * (tp > 1.0 ? context->stack->logit_bytes_tp : style->logit_bytes);
     a->logit_gradient = elements * (double)nd_dtype_compute_bytes(context->train->precision);
+    /* other schedules run the last stage's backward pass right after its forward pass; a chunked loss keeps no logits
+     */
+    if (layout->schedule == ND_SCHEDULE_GPIPE && layout->size[ND_AXIS_PP] > 1 && style->loss_chunks <= 1.0) {
+        a->waiting_logits = ((double)layout->grad_accum - 1.0) * kept_logits_frac * a->logits;
+    }
 }
 
 /* Inputs, outputs and gradients at the edges of a stage, of all micro-batches of a step (none where a stack frees
@@ -66,7 +75,8 @@ nd_activations nd_memory_activations(const nd_cost_context *context, const nd_la
     }
     if (stage == layout->size[ND_AXIS_PP] - 1) {
         count_logits(context, layout, tokens, &a);
-        a.saved += 2.0 * residual; /* input and output of the final norm */
+        double losses = layout->schedule == ND_SCHEDULE_GPIPE ? in_flight : 1.0;
+        a.saved += losses * 2.0 * residual; /* input and output of the final norm */
     }
     a.saved += stage_buffer_bytes(context, layout, residual);
     return a;

@@ -34,6 +34,7 @@ typedef struct nd_activations {
     double working;        /* beside that in the backward pass of the widest layer */
     double logits;         /* while the loss is computed and differentiated */
     double logit_gradient; /* of that what is left when the head's backward pass runs */
+    double waiting_logits; /* what the losses of other micro-batches keep until their backward pass */
     double host;
 } nd_activations;
 

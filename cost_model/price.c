@@ -133,8 +133,8 @@ static void price_part(const pricing *p, nd_part_kind part, int32_t layer_kind, 
     price_pass(p, part, layer_kind, ND_PASS_BACKWARD, out);
 }
 
-/* Parameters of one rank before data-parallel sharding. Norms and router are replicated over tp. */
-static void count_params(const nd_cost_context *context, const nd_layout *layout, nd_block_prices *out)
+/* Norms and router are replicated over tp. */
+void nd_price_params(const nd_cost_context *context, const nd_layout *layout, nd_block_prices *out)
 {
     const nd_model_spec *model = context->model;
     const nd_param_counts *counts = &context->params;
@@ -212,7 +212,7 @@ void nd_price_blocks(const nd_cost_context *context, const nd_layout *layout, nd
     price_part(&p, ND_PART_EMBEDDING, 0, &out->embedding);
     price_part(&p, ND_PART_HEAD, 0, &out->head);
     price_recompute(&p, out);
-    count_params(context, layout, out);
+    nd_price_params(context, layout, out);
 }
 
 double nd_part_compute_s(const nd_part_price *price, nd_pass pass)

@@ -3,6 +3,7 @@
 #define ND_COST_MODEL_SPLIT_H
 
 #include "cost_model/estimate.h"
+#include "program/placement.h"
 
 ND_BEGIN_DECLS
 
@@ -23,12 +24,22 @@ struct nd_stage_split {
  * take equal shares of their stage's budget, and the result is never slower than even. Of splits with the same pace one
  * whose fullest stage holds least (weights, gradients and saved activations of a full pipeline), so that early stages,
  * which have most micro-batches in flight, get what the pace leaves over; even where that is one of them. Gradient
- * accumulation in a pass of its own (nd_stage_accumulates()) is not weighed. Deterministic.
+ * accumulation in a pass of its own (nd_stage_accumulates()) is not weighed, nor is the schedule: under gpipe all
+ * stages hold as many micro-batches. Deterministic.
  *
  * Depends on `prices` (balanced only), pp, vpp and the recompute mode that belongs to the prices: a search computes it
  * once per (prices, pp, vpp). Needs pp x vpp <= layers when balanced. */
 void nd_split_stages(const nd_cost_context *context, const nd_layout *layout, const nd_block_prices *prices,
                      nd_stage_split *out);
+
+/** The same without a cluster, for a layout that is executed: balanced stages have as equal FLOPs of matrix products
+ * and attention as can be (both passes, what is computed again, the head), which is what processors spend their time
+ * on. Of `stack` style and bytes of a parameter count. */
+void nd_split_stages_by_flops(const nd_model_spec *model, const nd_layout *layout, const nd_train_spec *train,
+                              const nd_stack *stack, nd_stage_split *out);
+
+/** The split as a program takes it. */
+nd_chunk_map nd_stage_split_chunks(const nd_stage_split *split);
 
 /** First layer of `chunk`; of chunk `chunks` the number of layers. */
 int64_t nd_split_start(const nd_stage_split *split, int64_t chunk);

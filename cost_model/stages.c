@@ -12,6 +12,9 @@ double nd_stage_in_flight(const nd_layout *layout, int32_t stage)
     if (layout->size[ND_AXIS_PP] == 1) {
         return 1.0;
     }
+    if (layout->schedule == ND_SCHEDULE_GPIPE) {
+        return micro_batches;
+    }
     double warm = pp - (double)stage;
     if (layout->vpp > 1) {
         /* interleaved 1F1B: 2 (pp - stage - 1) + (vpp - 1) pp warm-up chunks and the one in work */

@@ -7,14 +7,13 @@
 #include <sys/stat.h>
 
 #include "core/file.h"
-#include "core/json.h"
-#include "core/json_writer.h"
 #include "executor/checkpoint_internal.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "checkpoints are written as the numbers lie in memory");
 
 static const char *const schema = "ndplan/checkpoint/1";
 static const char *const checksum_key = "\n  \"checksum\": \"";
+static const char *const end = "\"\n}\n"; /* after the checksum */
 static const size_t manifest_bytes_max = (size_t)16 << 20;
 
 void nd_checkpoint_file_name(int64_t rank, char name[ND_CHECKPOINT_NAME_MAX])
@@ -25,7 +24,8 @@ void nd_checkpoint_file_name(int64_t rank, char name[ND_CHECKPOINT_NAME_MAX])
 void nd_checkpoint_shapes(const nd_model_spec *model, const nd_param_list *params, char text[ND_CHECKSUM_TEXT])
 {
     nd_checksum sum = nd_checksum_start();
-    const int64_t cuts[] = {model->heads, model->kv_heads, model->head_dim, model->experts, model->tied_embeddings};
+    const int64_t cuts[] = {model->heads,   model->kv_heads,     model->head_dim,
+                            model->experts, model->experts_topk, model->tied_embeddings};
     nd_checksum_add(&sum, cuts, sizeof cuts);
     for (int32_t i = 0; i < params->count; i++) {
         const nd_param *param = &params->params[i];
@@ -78,14 +78,12 @@ static void checksum_of(const char *text, size_t length, char out[ND_CHECKSUM_TE
 nd_status nd_manifest_write(const nd_manifest *manifest, char **text, size_t *length, nd_error *err)
 {
     char layout[512];
-    char seed[32];
     char *buffer = NULL;
     FILE *stream = open_memstream(&buffer, length);
     if (stream == NULL) {
         return nd_fail(err, ND_ENOMEM, "out of memory for the manifest of a checkpoint");
     }
     (void)nd_layout_format(&manifest->info.layout, layout, sizeof layout);
-    (void)snprintf(seed, sizeof seed, "%" PRIu64, manifest->info.seed);
     nd_json_writer w = nd_json_writer_start(stream);
     nd_json_begin_object(&w);
     nd_json_put_string(&w, "schema", schema);
@@ -94,7 +92,8 @@ nd_status nd_manifest_write(const nd_manifest *manifest, char **text, size_t *le
     nd_json_put_string(&w, "layout", layout);
     put_chunks(&w, &manifest->info.chunks);
     nd_json_put_int(&w, "step", manifest->info.step);
-    nd_json_put_string(&w, "seed", seed); /* 64 bits: more than a JSON number keeps in many readers */
+    nd_json_put_int(&w, "number", manifest->number);
+    nd_settings_write(&w, &manifest->info.settings);
     nd_json_put_string(&w, "dtype", nd_elem_name(manifest->info.wide));
     put_files(&w, manifest);
     bool failed = fflush(stream) != 0;
@@ -137,7 +136,8 @@ static nd_status check_text(const char *path, const char *text, size_t length, n
     const char *stored = key + strlen(checksum_key);
     size_t left = length - (size_t)(stored - text);
     size_t digits = strlen(expected);
-    if (left < digits || memcmp(stored, expected, digits) != 0) {
+    bool whole = left == digits + strlen(end) && memcmp(stored + digits, end, strlen(end)) == 0;
+    if (!whole || memcmp(stored, expected, digits) != 0) {
         return nd_fail(err, ND_EPARSE, "%s is damaged: its text has the checksum %s and says %.*s", path, expected,
                        (int)(left < digits ? left : digits), stored);
     }
@@ -184,16 +184,10 @@ static nd_status read_files(nd_json root, nd_manifest *out, nd_error *err)
         nd_json entry = nd_json_at(array, i);
         int64_t rank = 0;
         int64_t bytes = 0;
-        const char *text = NULL;
+        uint64_t checksum = 0;
         ND_TRY(nd_json_need_int(entry, "rank", 0, out->ranks - 1, &rank, err));
         ND_TRY(nd_json_need_int(entry, "bytes", 1, INT64_MAX / 2, &bytes, err));
-        ND_TRY(nd_json_need_string(entry, "checksum", &text, err));
-        char *end = NULL;
-        bool known = strncmp(text, "mix64:", 6) == 0;
-        uint64_t checksum = known ? strtoull(text + 6, &end, 16) : 0;
-        if (!known || end == text + 6 || *end != '\0') {
-            return nd_json_fail(entry, err, "checksum must be mix64: and hexadecimal digits, got '%.40s'", text);
-        }
+        ND_TRY(nd_checksum_read(entry, &checksum, err));
         out->files[rank] = (nd_checkpoint_file){.bytes = bytes, .checksum = checksum};
     }
     return ND_OK;
@@ -231,8 +225,8 @@ static nd_status read_head(nd_json root, nd_manifest *out, nd_error *err)
     ND_TRY(nd_json_need_string(root, "shapes", &text, err));
     (void)snprintf(out->shapes, sizeof out->shapes, "%s", text);
     ND_TRY(nd_json_need_int(root, "step", 0, INT64_MAX / 2, &out->info.step, err));
-    ND_TRY(nd_json_need_string(root, "seed", &text, err));
-    out->info.seed = strtoull(text, NULL, 10);
+    ND_TRY(nd_json_need_int(root, "number", 1, INT64_MAX / 2, &out->number, err));
+    ND_TRY(nd_settings_read(root, &out->info.settings, err));
     return read_elem(root, &out->info.wide, err);
 }
 
@@ -290,31 +284,6 @@ nd_status nd_manifest_load(const char *directory, const nd_model_spec *model, co
     }
     *out = manifest;
     return ND_OK;
-}
-
-nd_status nd_checkpoint_latest(const char *directory, char name[ND_CHECKPOINT_NAME_MAX], nd_error *err)
-{
-    char path[ND_DISK_PATH_MAX];
-    struct stat info;
-    char *text = NULL;
-    size_t length = 0;
-    ND_TRY(nd_disk_path(path, directory, "LATEST", err));
-    if (stat(path, &info) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        name[0] = '\0';
-        return ND_OK;
-    }
-    const nd_file_request request = {
-        .path = path, .origin = path, .format = "name of a checkpoint", .bytes_max = ND_CHECKPOINT_NAME_MAX};
-    ND_TRY(nd_file_read(&request, &text, &length, err));
-    size_t used = length > 0 && text[length - 1] == '\n' ? length - 1 : length;
-    bool good = used > 5 && used < ND_CHECKPOINT_NAME_MAX && memcmp(text, "step-", 5) == 0 &&
-                memchr(text, '/', used) == NULL && memchr(text, '\0', used) == NULL;
-    if (good) {
-        memcpy(name, text, used);
-        name[used] = '\0';
-    }
-    free(text);
-    return good ? ND_OK : nd_fail(err, ND_EPARSE, "%s is damaged: it does not name a checkpoint (step-...)", path);
 }
 
 bool nd_checkpoint_writes(const nd_placement *placement, const nd_unit *unit, const nd_layout *layout, int64_t kv_heads)

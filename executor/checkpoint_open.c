@@ -238,6 +238,11 @@ const nd_checkpoint_info *nd_checkpoint_info_get(const nd_checkpoint *checkpoint
     return &checkpoint->manifest.info;
 }
 
+const char *nd_checkpoint_path(const nd_checkpoint *checkpoint)
+{
+    return checkpoint->directory;
+}
+
 const nd_param_list *nd_checkpoint_params(const nd_checkpoint *checkpoint)
 {
     return checkpoint->params;

@@ -7,33 +7,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/units.h"
 #include "executor/checkpoint_internal.h"
 
 struct nd_checkpoint_writer {
     const nd_model_spec *model;
+    const nd_param_list *params;
     nd_manifest manifest;
     bool *put; /* [ranks] */
+    int64_t keep;
     char directory[ND_DISK_PATH_MAX];
     char temporary[ND_DISK_PATH_MAX];
 };
-
-/* Another model's checkpoints are not written over. A damaged one keeps nobody from saving a good one. */
-static nd_status check_directory(const char *directory, const nd_model_spec *model, const nd_param_list *params,
-                                 nd_error *err)
-{
-    char path[ND_DISK_PATH_MAX];
-    char name[ND_CHECKPOINT_NAME_MAX] = "";
-    nd_manifest manifest;
-    if (nd_checkpoint_latest(directory, name, NULL) != ND_OK || name[0] == '\0') {
-        return ND_OK;
-    }
-    ND_TRY(nd_disk_path(path, directory, name, err));
-    nd_status status = nd_manifest_load(path, model, params, &manifest, err);
-    if (status == ND_OK) {
-        free(manifest.files);
-    }
-    return status == ND_EINVAL ? status : ND_OK;
-}
 
 static nd_status make_directories(nd_checkpoint_writer *w, const char *directory, int64_t step, nd_error *err)
 {
@@ -43,8 +28,8 @@ static nd_status make_directories(nd_checkpoint_writer *w, const char *directory
     }
     (void)snprintf(name, sizeof name, "step-%010" PRId64 ".tmp-%ld", step, (long)getpid());
     ND_TRY(nd_disk_make(directory, err));
+    nd_checkpoint_remove_leftovers(directory);
     ND_TRY(nd_disk_path(w->temporary, directory, name, err));
-    nd_disk_remove(w->temporary); /* of a killed process that had this number */
     return nd_disk_make(w->temporary, err);
 }
 
@@ -56,15 +41,20 @@ static void release(nd_checkpoint_writer *writer)
 }
 
 nd_status nd_checkpoint_create(const char *directory, const nd_model_spec *model, const nd_param_list *params,
-                               const nd_checkpoint_info *info, nd_checkpoint_writer **out, nd_error *err)
+                               const nd_checkpoint_info *info, int64_t keep, nd_checkpoint_writer **out, nd_error *err)
 {
-    ND_TRY(check_directory(directory, model, params, err));
+    nd_checkpoint_list list;
+    ND_TRY(nd_checkpoint_list_load(directory, model, params, &list, err));
+    int64_t number = list.count > 0 ? list.entries[0].number + 1 : 1;
+    free(list.entries);
     nd_checkpoint_writer *w = calloc(1, sizeof *w);
     if (w == NULL) {
         return nd_fail(err, ND_ENOMEM, "out of memory");
     }
     w->model = model;
-    w->manifest = (nd_manifest){.info = *info, .ranks = nd_layout_ranks(&info->layout)};
+    w->params = params;
+    w->keep = keep;
+    w->manifest = (nd_manifest){.info = *info, .number = number, .ranks = nd_layout_ranks(&info->layout)};
     (void)snprintf(w->manifest.model, sizeof w->manifest.model, "%s", model->name);
     nd_checkpoint_shapes(model, params, w->manifest.shapes);
     w->manifest.files = calloc((size_t)w->manifest.ranks, sizeof *w->manifest.files);
@@ -77,6 +67,70 @@ nd_status nd_checkpoint_create(const char *directory, const nd_model_spec *model
     }
     *out = w;
     return ND_OK;
+}
+
+int64_t nd_checkpoint_rank_bytes(const nd_model_spec *model, const nd_placement *placement, const nd_layout *layout,
+                                 nd_elem wide)
+{
+    int64_t elements = 0;
+    for (int32_t i = 0; i < placement->units_count; i++) {
+        const nd_unit *unit = &placement->units[i];
+        bool writes = nd_checkpoint_writes(placement, unit, layout, model->kv_heads);
+        elements += writes ? ND_CHECKPOINT_PARTS * unit->shard_elements : 0;
+    }
+    return elements * nd_elem_bytes(wide);
+}
+
+/* Most checkpoints that are there at one time beyond those that are there now: the oldest goes when a new one is
+ * complete. */
+static int64_t more_at_once(int64_t there, int64_t saves, int64_t keep)
+{
+    int64_t most = there + saves;
+    most = keep > 0 && most > keep + 1 ? keep + 1 : most;
+    return most - there > 1 ? most - there : 1;
+}
+
+static nd_status check_room(const char *directory, const char *disk_of, int64_t bytes, int64_t count, nd_error *err)
+{
+    /* Manifest, LATEST, and blocks of the file system that are not full: own assumption, about 300 bytes a rank. */
+    static const double other_frac = 0.01;
+    static const double other_bytes = 65536.0;
+    int64_t room = 0;
+    uint64_t disk = 0;
+    ND_TRY(nd_disk_room(disk_of, &room, &disk, err));
+    double needed = (double)count * ((double)bytes * (1.0 + other_frac) + other_bytes);
+    if (needed > (double)room) {
+        return nd_fail(err, ND_EIO,
+                       "the disk of '%s' has %.1f MiB free, and %" PRId64 " checkpoint%s of %.1f MiB need%s %.1f MiB; "
+                       "make room, keep fewer, or name another directory",
+                       directory, (double)room / ND_MIB, count, count == 1 ? "" : "s", (double)bytes / ND_MIB,
+                       count == 1 ? "s" : "", needed / ND_MIB);
+    }
+    return ND_OK;
+}
+
+nd_status nd_checkpoint_check(const char *directory, const nd_model_spec *model, const nd_param_list *params,
+                              int64_t bytes, int64_t saves, int64_t keep, nd_error *err)
+{
+    nd_checkpoint_list list;
+    char parent[ND_DISK_PATH_MAX];
+    struct stat info;
+    ND_TRY(nd_checkpoint_list_load(directory, model, params, &list, err));
+    int64_t count = more_at_once(list.count, saves, keep);
+    free(list.entries);
+    bool exists = stat(directory, &info) == 0;
+    ND_TRY(nd_disk_parent(directory, parent, err));
+    if (!exists) {
+        ND_TRY(nd_disk_make(directory, err));
+    }
+    nd_status status = nd_disk_probe(directory, err);
+    if (status == ND_OK) {
+        status = check_room(directory, exists ? directory : parent, bytes, count, err);
+    }
+    if (!exists) {
+        (void)rmdir(directory);
+    }
+    return status;
 }
 
 /** A rank's file while it is written. */
@@ -235,12 +289,26 @@ static nd_status complete(nd_checkpoint_writer *w, char name[ND_CHECKPOINT_NAME_
 /* The earlier checkpoint of the same step, which the new one replaces. */
 static void remove_replaced(const nd_checkpoint_writer *w, const char *before, const char *name)
 {
-    char path[ND_DISK_PATH_MAX];
     size_t step = strlen("step-") + 10;
     bool same_step = strncmp(before, name, step) == 0 && (before[step] == '\0' || before[step] == '-');
-    if (same_step && strcmp(before, name) != 0 && nd_disk_path(path, w->directory, before, NULL) == ND_OK) {
-        nd_disk_remove(path);
+    if (same_step && strcmp(before, name) != 0) {
+        nd_checkpoint_remove(w->directory, before);
     }
+}
+
+/* All but the newest. What cannot be listed or removed now is in nobody's way and goes another time. */
+static void remove_old(const nd_checkpoint_writer *w, const char *name)
+{
+    nd_checkpoint_list list;
+    if (w->keep == 0 || nd_checkpoint_list_load(w->directory, w->model, w->params, &list, NULL) != ND_OK) {
+        return;
+    }
+    for (int32_t i = 0; i < list.count; i++) {
+        if (i >= w->keep && strcmp(list.entries[i].name, name) != 0) {
+            nd_checkpoint_remove(w->directory, list.entries[i].name);
+        }
+    }
+    free(list.entries);
 }
 
 nd_status nd_checkpoint_finish(nd_checkpoint_writer *writer, nd_error *err)
@@ -254,6 +322,7 @@ nd_status nd_checkpoint_finish(nd_checkpoint_writer *writer, nd_error *err)
     nd_status status = complete(writer, name, err);
     if (status == ND_OK) {
         remove_replaced(writer, before, name);
+        remove_old(writer, name);
         release(writer);
         return ND_OK;
     }

@@ -4,12 +4,14 @@
 #include <stdlib.h>
 
 #include "core/file.h"
+#include "executor/checksum.h"
 #include "executor/random.h"
 
 struct nd_data {
     nd_data_options options;
     char *bytes; /* of the file; NULL: synthetic */
     size_t length;
+    uint64_t checksum;
 };
 
 /* Streams of random numbers. */
@@ -48,6 +50,11 @@ nd_status nd_data_open(const nd_data_options *options, nd_data **out, nd_error *
         nd_data_free(data);
         return status;
     }
+    if (data->bytes != NULL) {
+        nd_checksum sum = nd_checksum_start();
+        nd_checksum_add(&sum, data->bytes, data->length);
+        data->checksum = nd_checksum_value(&sum);
+    }
     *out = data;
     return ND_OK;
 }
@@ -58,6 +65,12 @@ void nd_data_free(nd_data *data)
         free(data->bytes);
         free(data);
     }
+}
+
+void nd_data_identity(const nd_data *data, int64_t *bytes, uint64_t *checksum)
+{
+    *bytes = (int64_t)data->length;
+    *checksum = data->checksum;
 }
 
 static int32_t fresh_token(const nd_data *data, uint64_t index)

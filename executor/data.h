@@ -23,6 +23,9 @@ typedef struct nd_data_options {
 nd_status nd_data_open(const nd_data_options *options, nd_data **out, nd_error *err) ND_NODISCARD;
 void nd_data_free(nd_data *data); /* NULL is fine */
 
+/** Size and checksum (executor/checksum.h) of the file; both 0 when tokens are synthetic. */
+void nd_data_identity(const nd_data *data, int64_t *bytes, uint64_t *checksum);
+
 /** Tokens and labels of the positions `map` of sequences first_sequence .. + micro_batch - 1; rows sequence-major (row
  * = entry of the map x micro_batch + sequence). The label of a position is the token after it, in the uncut sequence;
  * -1: masked. Either output may be NULL. May be called by several threads. */

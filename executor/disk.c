@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 static nd_status fail(nd_error *err, const char *verb, const char *path)
@@ -94,6 +95,73 @@ nd_status nd_disk_read(int fd, const char *path, void *bytes, size_t count, int6
         at += got > 0 ? got : 0;
         offset += got > 0 ? got : 0;
         count -= got > 0 ? (size_t)got : 0;
+    }
+    return ND_OK;
+}
+
+nd_status nd_disk_list(const char *directory, void (*visit)(void *user, const char *name), void *user, nd_error *err)
+{
+    DIR *stream = opendir(directory);
+    if (stream == NULL) {
+        return fail(err, "open", directory);
+    }
+    for (const struct dirent *entry = readdir(stream); entry != NULL; entry = readdir(stream)) {
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            visit(user, entry->d_name);
+        }
+    }
+    (void)closedir(stream);
+    return ND_OK;
+}
+
+nd_status nd_disk_probe(const char *directory, nd_error *err)
+{
+    char name[64];
+    char path[ND_DISK_PATH_MAX];
+    int fd = -1;
+    (void)snprintf(name, sizeof name, ".ndplan-probe.tmp-%ld", (long)getpid());
+    ND_TRY(nd_disk_path(path, directory, name, err));
+    if (nd_disk_create(path, &fd, NULL) != ND_OK) {
+        return fail(err, "write files into", directory);
+    }
+    (void)close(fd);
+    (void)unlink(path);
+    return ND_OK;
+}
+
+nd_status nd_disk_room(const char *path, int64_t *bytes, uint64_t *disk, nd_error *err)
+{
+    struct statvfs room;
+    struct stat info;
+    if (statvfs(path, &room) != 0 || stat(path, &info) != 0) {
+        return fail(err, "find the free space of", path);
+    }
+    double free_bytes = (double)room.f_bavail * (double)room.f_frsize;
+    *bytes = free_bytes < 9e18 ? (int64_t)free_bytes : INT64_MAX;
+    *disk = (uint64_t)info.st_dev;
+    return ND_OK;
+}
+
+nd_status nd_disk_parent(const char *path, char parent[ND_DISK_PATH_MAX], nd_error *err)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') {
+        length--;
+    }
+    while (length > 0 && path[length - 1] != '/') {
+        length--;
+    }
+    while (length > 1 && path[length - 1] == '/') {
+        length--;
+    }
+    if (length >= ND_DISK_PATH_MAX) {
+        return nd_fail(err, ND_EINVAL, "the path '%.80s...' is too long", path);
+    }
+    if (length == 0) {
+        (void)snprintf(parent, ND_DISK_PATH_MAX, ".");
+    } else {
+        memcpy(parent, path, length);
+        parent[length] = '\0';
     }
     return ND_OK;
 }

@@ -35,6 +35,20 @@ nd_status nd_disk_rename(const char *from, const char *to, nd_error *err) ND_NOD
 /** Read exactly `count` bytes at `offset`. \return ND_EIO when the file ends before */
 nd_status nd_disk_read(int fd, const char *path, void *bytes, size_t count, int64_t offset, nd_error *err) ND_NODISCARD;
 
+/** Call `visit` with every name in a directory but "." and "..". \return ND_EIO */
+nd_status nd_disk_list(const char *directory, void (*visit)(void *user, const char *name), void *user,
+                       nd_error *err) ND_NODISCARD;
+
+/** Whether files can be made in a directory: makes one and removes it. \return ND_EIO */
+nd_status nd_disk_probe(const char *directory, nd_error *err) ND_NODISCARD;
+
+/** Bytes that this user may still write to the disk of an existing file or directory, and a number that is the same for
+ * the same disk. \return ND_EIO */
+nd_status nd_disk_room(const char *path, int64_t *bytes, uint64_t *disk, nd_error *err) ND_NODISCARD;
+
+/** The directory that holds `path`: "." when it names none. \return ND_EINVAL when it is too long */
+nd_status nd_disk_parent(const char *path, char parent[ND_DISK_PATH_MAX], nd_error *err) ND_NODISCARD;
+
 /** Remove a directory and the files in it; whatever cannot be removed stays. */
 void nd_disk_remove(const char *directory);
 

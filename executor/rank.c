@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ struct nd_rank {
     double *start_s, *end_s;
     int64_t batch_first_sequence; /* of this rank in the step that runs */
     int64_t step;
+    int32_t at; /* instruction that runs; -1: none yet */
 };
 
 /* Sequences are dealt in the order of the global batch: a data rank takes a contiguous block of it. */
@@ -112,6 +114,7 @@ nd_status nd_rank_open(const nd_program *program, const nd_rank_options *options
     }
     rank->program = program;
     rank->options = *options;
+    rank->at = -1;
     nd_status status = open_parts(rank, err);
     if (status != ND_OK) {
         nd_rank_close(rank);
@@ -223,20 +226,30 @@ static nd_status look_for_nan(const nd_rank *rank, const nd_call *call, nd_error
     return ND_OK;
 }
 
-/* The message gets where it happened in front. */
-static nd_status locate(const nd_rank *rank, const nd_call *call, int32_t index, nd_status status, nd_error *err)
+void nd_rank_where(const nd_rank *rank, char text[ND_RANK_WHERE_MAX])
 {
+    int used = snprintf(text, ND_RANK_WHERE_MAX, "rank %" PRId64, rank->program->rank);
+    if (rank->at < 0) {
+        return;
+    }
+    const nd_ins *ins = &rank->program->ins[rank->at];
+    used += snprintf(text + used, (size_t)(ND_RANK_WHERE_MAX - used), ", instruction %d (%s, %s)", rank->at,
+                     nd_ins_name(ins->op), ins->tag);
+    if (ins->layer >= 0 && used < ND_RANK_WHERE_MAX) {
+        (void)snprintf(text + used, (size_t)(ND_RANK_WHERE_MAX - used), ", layer %d", ins->layer);
+    }
+}
+
+/* The message gets where it happened in front. */
+static nd_status locate(const nd_rank *rank, nd_status status, nd_error *err)
+{
+    char where[ND_RANK_WHERE_MAX];
     if (err == NULL || status == ND_EINTERRUPTED) {
         return status;
     }
     nd_error why = *err;
-    const nd_ins *ins = call->ins;
-    if (ins->layer >= 0) {
-        return nd_fail(err, status, "rank %" PRId64 ", instruction %d (%s, %s), layer %d: %.800s", rank->program->rank,
-                       index, nd_ins_name(ins->op), ins->tag, ins->layer, why.message);
-    }
-    return nd_fail(err, status, "rank %" PRId64 ", instruction %d (%s, %s): %.800s", rank->program->rank, index,
-                   nd_ins_name(ins->op), ins->tag, why.message);
+    nd_rank_where(rank, where);
+    return nd_fail(err, status, "%s: %.800s", where, why.message);
 }
 
 nd_status nd_rank_step(nd_rank *rank, const nd_step *step, nd_error *err)
@@ -244,6 +257,7 @@ nd_status nd_rank_step(nd_rank *rank, const nd_step *step, nd_error *err)
     rank->step = step->step;
     for (int32_t i = 0; i < rank->program->ins_count; i++) {
         nd_call call = nd_rank_call(rank, i, step);
+        rank->at = i;
         if (rank->start_s != NULL) {
             rank->start_s[i] = nd_monotonic_s();
         }
@@ -255,7 +269,7 @@ nd_status nd_rank_step(nd_rank *rank, const nd_step *step, nd_error *err)
             rank->end_s[i] = nd_monotonic_s();
         }
         if (status != ND_OK) {
-            return locate(rank, &call, i, status, err);
+            return locate(rank, status, err);
         }
     }
     return rank->options.backend->synchronise(rank->device, err);

@@ -44,6 +44,10 @@ nd_status nd_rank_init(nd_rank *rank, const nd_init_options *options, nd_error *
  * \return what failed, with rank, instruction and layer in the message; ND_EINTERRUPTED when another rank failed */
 nd_status nd_rank_step(nd_rank *rank, const nd_step *step, nd_error *err) ND_NODISCARD;
 
+/** Where the rank is in its step, or was when it failed: "rank 3, instruction 17 (gemm, attention q), layer 1". */
+enum { ND_RANK_WHERE_MAX = 160 };
+void nd_rank_where(const nd_rank *rank, char text[ND_RANK_WHERE_MAX]);
+
 /** Loss and gradient norm of the last step. */
 double nd_rank_loss(nd_rank *rank);
 double nd_rank_grad_norm(nd_rank *rank);

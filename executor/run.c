@@ -20,6 +20,7 @@ struct nd_run {
     nd_comm *comm;
     nd_data *data;
     int64_t steps_done;
+    bool spoiled;
 };
 
 nd_run_options nd_run_options_default(void)
@@ -86,8 +87,14 @@ static nd_status open_ranks(nd_run *run, nd_error *err)
                                      .profile = run->options.profile,
                                      .poison = run->options.poison};
     for (int32_t i = 0; i < run->ranks; i++) {
-        ND_TRY(nd_rank_open(run->programs[i], &options, &run->rank[i], err));
-        ND_TRY(nd_rank_init(run->rank[i], &run->options.init, err));
+        nd_error why = {0};
+        nd_status status = nd_rank_open(run->programs[i], &options, &run->rank[i], &why);
+        if (status == ND_OK) {
+            status = nd_rank_init(run->rank[i], &run->options.init, &why);
+        }
+        if (status != ND_OK) {
+            return nd_fail(err, status, "rank %d of %d cannot start: %.900s", i, run->ranks, why.message);
+        }
     }
     return ND_OK;
 }
@@ -172,9 +179,8 @@ static nd_run_step report(nd_run *run, int64_t step, double start_s)
                          .seconds = nd_monotonic_s() - start_s};
 }
 
-static void *work(void *user)
+static void step_by_step(member *m)
 {
-    member *m = user;
     team *t = m->team;
     nd_run *run = t->run;
     for (int64_t i = 1; i <= t->count; i++) {
@@ -185,7 +191,7 @@ static void *work(void *user)
         m->status = nd_rank_step(run->rank[m->rank], &step, &m->err);
         if (m->status != ND_OK) {
             run->comm->table->abort(run->comm, m->rank, &m->err);
-            return NULL;
+            return;
         }
         if (m->rank == 0 && t->observer != NULL) {
             nd_run_step result = report(run, step.step, start_s);
@@ -197,9 +203,28 @@ static void *work(void *user)
             }
         }
         if (i >= atomic_load(&t->last)) {
-            return NULL;
+            return;
         }
     }
+}
+
+/* The thread ends in the middle of its steps: whoever waits for this rank must not wait for ever. */
+static void leave(void *user)
+{
+    member *m = user;
+    nd_run *run = m->team->run;
+    char where[ND_RANK_WHERE_MAX];
+    nd_rank_where(run->rank[m->rank], where);
+    m->status = nd_fail(&m->err, ND_EIO, "%s: its thread ended", where);
+    run->comm->table->abort(run->comm, m->rank, &m->err);
+}
+
+static void *work(void *user)
+{
+    member *m = user;
+    pthread_cleanup_push(leave, m);
+    step_by_step(m);
+    pthread_cleanup_pop(0);
     return NULL;
 }
 
@@ -218,7 +243,7 @@ static nd_status first_failure(const member *members, int32_t count, nd_error *e
 static nd_status run_team(team *t, member *members, pthread_t *threads, nd_error *err)
 {
     int32_t ranks = t->run->ranks;
-    int32_t started = 1;
+    int32_t started = 0;
     nd_status status = ND_OK;
     for (; started < ranks; started++) {
         if (pthread_create(&threads[started], NULL, work, &members[started]) != 0) {
@@ -228,8 +253,7 @@ static nd_status run_team(team *t, member *members, pthread_t *threads, nd_error
             break;
         }
     }
-    (void)work(&members[0]);
-    for (int32_t i = 1; i < started; i++) {
+    for (int32_t i = 0; i < started; i++) {
         (void)pthread_join(threads[i], NULL);
     }
     return status != ND_OK ? status : first_failure(members, ranks, err);
@@ -239,6 +263,7 @@ nd_status nd_run_steps(nd_run *run, int64_t count, nd_run_observer observer, voi
 {
     int32_t ranks = run->ranks;
     assert(ranks >= 1);
+    ND_TRY(nd_run_usable(run, err));
     team t = {.run = run, .count = count, .observer = observer, .user = user};
     atomic_init(&t.last, (long long)count);
     member *members = calloc((size_t)ranks, sizeof *members);
@@ -256,8 +281,25 @@ nd_status nd_run_steps(nd_run *run, int64_t count, nd_run_observer observer, voi
     free(threads);
     if (status == ND_OK) {
         run->steps_done += atomic_load(&t.last) < count ? atomic_load(&t.last) : count;
+    } else {
+        nd_run_spoil(run);
     }
     return status;
+}
+
+nd_status nd_run_usable(const nd_run *run, nd_error *err)
+{
+    if (run->spoiled) {
+        return nd_fail(err, ND_EINVAL,
+                       "a step or a load of this run failed half-way, so its ranks do not fit together; create "
+                       "another run and resume from the last checkpoint");
+    }
+    return ND_OK;
+}
+
+void nd_run_spoil(nd_run *run)
+{
+    run->spoiled = true;
 }
 
 int32_t nd_run_ranks(const nd_run *run)
@@ -290,6 +332,11 @@ const nd_model_spec *nd_run_model(const nd_run *run)
     return &run->model;
 }
 
+const nd_data *nd_run_data(const nd_run *run)
+{
+    return run->data;
+}
+
 const nd_run_options *nd_run_options_get(const nd_run *run)
 {
     return &run->options;
@@ -298,66 +345,4 @@ const nd_run_options *nd_run_options_get(const nd_run *run)
 void nd_run_set_steps_done(nd_run *run, int64_t steps)
 {
     run->steps_done = steps;
-}
-
-int64_t nd_param_first(const nd_param_list *params, int32_t param)
-{
-    int64_t first = 0;
-    for (int32_t i = 0; i < param; i++) {
-        first += params->params[i].rows * params->params[i].cols;
-    }
-    return first;
-}
-
-/** Where the runs of a shard go when parameters are put together. */
-typedef struct collect {
-    nd_rank *rank;
-    nd_ref from; /* element `first` of the flat unit */
-    int64_t first;
-    const int64_t *param_first;
-    double *out;
-} collect;
-
-static void collect_run(void *user, const nd_piece *piece, int64_t flat, int64_t row, int64_t col, int64_t elements)
-{
-    const collect *c = user;
-    if (!piece->primary) {
-        return;
-    }
-    const nd_param *param = &nd_rank_program(c->rank)->params.params[piece->param];
-    double *to = c->out + c->param_first[piece->param] + row * param->cols + col;
-    nd_rank_read(c->rank, (nd_ref){c->from.buffer, c->from.offset + flat - c->first}, elements, to);
-}
-
-static void collect_rank(const nd_run *run, int32_t index, const int64_t *param_first, double *out)
-{
-    const nd_program *program = run->programs[index];
-    for (int32_t i = 0; i < program->placement.units_count; i++) {
-        const nd_unit *unit = &program->placement.units[i];
-        int64_t first = unit->shard_index * unit->shard_elements;
-        collect c = {.rank = run->rank[index],
-                     .from = program->states[i].master,
-                     .first = first,
-                     .param_first = param_first,
-                     .out = out};
-        nd_placement_runs(&program->placement, unit, first, unit->shard_elements, collect_run, &c);
-    }
-}
-
-void nd_run_read_params(const nd_run *run, double *out)
-{
-    const nd_param_list *params = nd_run_params(run);
-    int64_t *param_first = malloc((size_t)params->count * sizeof *param_first);
-    if (param_first == NULL) {
-        return;
-    }
-    int64_t first = 0;
-    for (int32_t i = 0; i < params->count; i++) {
-        param_first[i] = first;
-        first += params->params[i].rows * params->params[i].cols;
-    }
-    for (int32_t i = 0; i < run->ranks; i++) {
-        collect_rank(run, i, param_first, out);
-    }
-    free(param_first);
 }

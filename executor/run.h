@@ -38,8 +38,8 @@ typedef struct nd_run_step {
     double seconds; /* from the first rank's start to rank 0's end */
 } nd_run_step;
 
-/** Called by rank 0 after every step. \return false: stop after this step, or after the next, which other ranks may
- * have begun */
+/** Called after every step, in the thread of rank 0. \return false: stop after this step, or after the next, which
+ * other ranks may have begun */
 typedef bool (*nd_run_observer)(void *user, const nd_run_step *step);
 
 /** Build and check the programs of all ranks, open their devices, fill in the weights.
@@ -48,7 +48,8 @@ nd_status nd_run_create(const nd_model_spec *model, const nd_layout *layout, con
                         const nd_run_options *options, nd_run **out, nd_error *err) ND_NODISCARD;
 void nd_run_free(nd_run *run); /* NULL is fine */
 
-/** Take `count` steps. When a rank fails, all stop; the message names rank, instruction and layer. */
+/** Take `count` steps, each rank in a thread of its own. When a rank fails or its thread ends, all stop; the message
+ * names rank, instruction and layer, and the run is spoiled: its ranks are in the middle of different instructions. */
 nd_status nd_run_steps(nd_run *run, int64_t count, nd_run_observer observer, void *user, nd_error *err) ND_NODISCARD;
 
 int32_t nd_run_ranks(const nd_run *run);
@@ -58,6 +59,15 @@ const nd_param_list *nd_run_params(const nd_run *run);
 int64_t nd_run_steps_done(const nd_run *run);
 const nd_model_spec *nd_run_model(const nd_run *run);
 const nd_run_options *nd_run_options_get(const nd_run *run);
+
+/** Of the data that the run trains on. */
+const nd_data *nd_run_data(const nd_run *run);
+
+/** Whether the run can take steps, be saved and go on from a checkpoint. \return ND_EINVAL when it is spoiled */
+nd_status nd_run_usable(const nd_run *run, nd_error *err) ND_NODISCARD;
+
+/** Its state is part old, part new: it takes no more steps. */
+void nd_run_spoil(nd_run *run);
 
 /** Go on counting from here: the state of the ranks was loaded (executor/run_state.h). */
 void nd_run_set_steps_done(nd_run *run, int64_t steps);

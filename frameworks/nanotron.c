@@ -72,8 +72,9 @@ static bool schedule(const nd_model_spec *model, const nd_layout *layout, const 
         return true;
     }
     nd_refuse(rule, refusal, "nanotron.schedule",
-              "%s has one chunk per stage and the 1f1b schedule: vpp=%" PRId32 ", %s", name, layout->vpp,
-              nd_schedule_name(layout->schedule));
+              "%s has one chunk per stage, and of its two schedules (1f1b; afab, which is gpipe) 1f1b is planned: "
+              "vpp=%" PRId32 ", %s",
+              name, layout->vpp, nd_schedule_name(layout->schedule));
     return nd_refuse_nearest(refusal, "vpp=1,schedule=1f1b");
 }
 

@@ -75,6 +75,10 @@ static bool check_schedule(const nd_cost_context *context, const nd_layout *layo
         nd_refuse(rule, refusal, "zero-bubble-needs-pp", "schedule=zero_bubble fills a pipeline's bubble, and pp is 1");
         return nd_refuse_nearest(refusal, "schedule=1f1b or pp=2");
     }
+    if (layout->schedule == ND_SCHEDULE_GPIPE && pp == 1) {
+        nd_refuse(rule, refusal, "gpipe-needs-pp", "schedule=gpipe orders the passes of a pipeline, and pp is 1");
+        return nd_refuse_nearest(refusal, "schedule=1f1b or pp=2");
+    }
     if (interleaved != (layout->vpp > 1)) {
         nd_refuse(rule, refusal, "interleaved-is-vpp",
                   "vpp > 1 and schedule=interleaved go together: got vpp=%" PRId32 ", schedule=%s", layout->vpp,

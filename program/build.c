@@ -98,6 +98,17 @@ static nd_status fill(nd_program *program, const nd_model_spec *model, nd_error 
     return status;
 }
 
+/* Each row of the group picks experts_topk of all experts, and at most every one that a rank holds. */
+static double expert_rows_frac(const nd_model_spec *model, const nd_layout *layout)
+{
+    if (layout->ep <= 1) {
+        return 1.0;
+    }
+    int64_t held = model->experts / layout->ep;
+    int64_t most = model->experts_topk < held ? model->experts_topk : held;
+    return (double)model->experts_topk / (double)(layout->ep * most);
+}
+
 nd_status nd_program_create(const nd_model_spec *model, const nd_layout *layout, const nd_train_spec *train,
                             const nd_program_options *options, int64_t rank, nd_program **out, nd_error *err)
 {
@@ -110,6 +121,7 @@ nd_status nd_program_create(const nd_model_spec *model, const nd_layout *layout,
     program->layout = *layout;
     program->train = *train;
     program->options = *options;
+    program->expert_rows_frac = expert_rows_frac(model, layout);
     program->chunks = options->chunks.chunks > 0 ? options->chunks : nd_chunk_map_even(model, layout);
     nd_status status = fill(program, model, err);
     if (status != ND_OK) {

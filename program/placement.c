@@ -10,8 +10,11 @@ nd_chunk_map nd_chunk_map_even(const nd_model_spec *model, const nd_layout *layo
 {
     nd_chunk_map map = {.chunks = layout->size[ND_AXIS_PP] * layout->vpp};
     int32_t layers = (int32_t)model->layers;
+    int32_t extra = layers % map.chunks;
+    int32_t first_extra = (map.chunks - extra) / 2; /* away from embedding and head */
     for (int32_t chunk = 0; chunk < map.chunks; chunk++) {
-        map.first[chunk + 1] = map.first[chunk] + layers / map.chunks + (chunk < layers % map.chunks);
+        bool more = chunk >= first_extra && chunk < first_extra + extra;
+        map.first[chunk + 1] = map.first[chunk] + layers / map.chunks + more;
     }
     return map;
 }

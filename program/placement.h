@@ -57,7 +57,7 @@ typedef struct nd_chunk_map {
     int32_t first[ND_MODEL_LAYERS_MAX + 1];
 } nd_chunk_map;
 
-/** Equal counts, the first chunks one more where they do not divide (as the cost model's split=even). */
+/** Equal counts, the middle chunks one more where they do not divide: the cost model's split=even. */
 nd_chunk_map nd_chunk_map_even(const nd_model_spec *model, const nd_layout *layout);
 
 /** What `rank` holds.

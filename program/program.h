@@ -88,6 +88,8 @@ typedef struct nd_program {
     int32_t buffers_count; /* buffer 0 is none */
     nd_buffer *buffers;
     int64_t arena_bytes;     /* that the buffers' places span */
+    double expert_rows_frac; /* of the rows that the experts of a rank get at most: what they get when all experts get
+                              * the same; 1 where no expert lives on another rank */
     int32_t loss, grad_norm; /* buffers, fp64[1]: what the step leaves; loss is summed over all ranks */
 } nd_program;
 

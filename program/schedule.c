@@ -15,7 +15,8 @@ nd_work_order nd_work_order_start(const nd_layout *layout, int32_t stage)
     int64_t after = order.pp - stage - 1;
     int64_t longest = order.group + (order.long_groups > 0);
     order.warm_up = order.vpp > 1 ? 2 * after + (order.vpp - 1) * longest : after;
-    order.warm_up = order.warm_up < order.total ? order.warm_up : order.total;
+    bool gpipe = layout->schedule == ND_SCHEDULE_GPIPE && order.pp > 1;
+    order.warm_up = order.warm_up < order.total && !gpipe ? order.warm_up : order.total;
     /* the later the stage, the fewer micro-batches wait for their backward pass and the more for weight gradients */
     order.lag = layout->schedule == ND_SCHEDULE_ZERO_BUBBLE ? stage + 1 : -1;
     return order;

@@ -31,8 +31,9 @@ typedef struct nd_work_order {
     int64_t forwards, backwards, weight_gradients; /* done */
 } nd_work_order;
 
-/** The order of `stage`: 1F1B; interleaved 1F1B in groups of pp micro-batches as Megatron-LM runs it; or ZB-H1, which
- * holds no more than 1F1B's first stage does: pp micro-batches on every stage.
+/** The order of `stage`: 1F1B; GPipe, whose backward passes take the micro-batches in the order of the forward passes,
+ * as PyTorch's do (torch.distributed.pipelining, ScheduleGPipe); interleaved 1F1B in groups of pp micro-batches as
+ * Megatron-LM runs it; or ZB-H1, which holds no more than 1F1B's first stage does: pp micro-batches on every stage.
  *
  * Where pp does not divide the micro-batches, groups of interleaved stages are as equal as possible and no smaller than
  * pp: Megatron-LM refuses smaller ones, and stages could wait for each other for ever. Fewer micro-batches than pp are

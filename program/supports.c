@@ -52,9 +52,14 @@ static nd_status check_sequence(const nd_model_spec *model, const nd_layout *lay
     if (cp > 1) {
         ND_TRY(check_divides("the sequence of", seq, ulysses ? "cp" : "2 x cp", ulysses ? cp : 2 * cp, err));
     }
-    bool slices_rows = layout->sequence_parallel || layout->ep > 1;
-    if (slices_rows && tp > 1) {
+    if (layout->sequence_parallel && tp > 1) {
         ND_TRY(check_divides("the tokens of a cp rank,", seq / cp, "tp", tp, err));
+    }
+    if (layout->ep > 1 && seq / cp % tp != 0) {
+        return nd_fail(err, ND_EUNSUPPORTED,
+                       "with ep=%d every tp rank sends a slice of the tokens to the experts, and tp=%" PRId64
+                       " does not divide the %" PRId64 " of a cp rank: ep=1 runs, or a sequence that divides",
+                       layout->ep, tp, seq / cp);
     }
     if (model->learned_positions > 0 && seq > model->learned_positions) {
         return nd_fail(err, ND_EINVAL, "%s has %" PRId64 " learned positions; the sequence has %" PRId64, model->name,

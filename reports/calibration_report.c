@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/stats.h"
+
 static const nd_column columns[] = {
     {"belongs to", NULL, ND_ALIGN_LEFT, 0, 0}, {"constant", NULL, ND_ALIGN_LEFT, 0, 0},
     {"prior", NULL, ND_ALIGN_RIGHT, 0, 0},     {"fitted", NULL, ND_ALIGN_RIGHT, 0, 0},
@@ -30,13 +32,6 @@ static void add_constant(nd_table *table, const nd_fitted *fitted, int32_t index
     nd_table_add(table, fitted->identified[index] ? "runs" : "prior");
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Median of |error| in percent; NAN without any. */
 static double median_error(const nd_calibration_result *result, bool left_out)
 {
@@ -51,8 +46,7 @@ static double median_error(const nd_calibration_result *result, bool left_out)
         }
     }
     if (count > 0) {
-        qsort(errors, (size_t)count, sizeof errors[0], compare);
-        median = (errors[(count - 1) / 2] + errors[count / 2]) / 2.0;
+        median = nd_median(errors, count);
     }
     free(errors);
     return median;

@@ -1,5 +1,30 @@
+#include "reports/execution_profile.h"
 #include "reports/execution_report.h"
 #include "reports/json_report_internal.h"
+
+/* null when the run began anew. */
+static void put_resumed(nd_json_writer *json, const nd_execution_view *view)
+{
+    nd_json_key(json, "resumed");
+    if (view->resume == NULL) {
+        nd_json_null(json);
+        return;
+    }
+    nd_json_begin_object(json);
+    nd_json_put_string(json, "directory", view->resume);
+    nd_json_put_int(json, "step", view->resumed_step);
+    nd_json_key(json, "changed");
+    nd_json_begin_array(json);
+    for (int32_t i = 0; i < view->changes_count; i++) {
+        nd_json_begin_object(json);
+        nd_json_put_string(json, "name", view->changes[i].name);
+        nd_json_put_double(json, "before", view->changes[i].before);
+        nd_json_put_double(json, "now", view->changes[i].now);
+        nd_json_end_object(json);
+    }
+    nd_json_end_array(json);
+    nd_json_end_object(json);
+}
 
 static void put_head(nd_json_writer *json, const nd_execution_view *view)
 {
@@ -25,6 +50,7 @@ static void put_head(nd_json_writer *json, const nd_execution_view *view)
     nd_json_put_string(json, "data", view->data != NULL ? view->data : "synthetic");
     nd_json_put_int(json, "seed", view->seed);
     nd_json_end_object(json);
+    put_resumed(json, view);
     nd_json_put_assumed(json, view->assumptions, view->assumptions_count);
 }
 
@@ -130,6 +156,7 @@ void nd_json_execution(FILE *stream, const nd_execution_view *view)
     nd_json_begin_object(&json);
     put_head(&json, view);
     put_steps(&json, view);
+    nd_json_put_execution_time(&json, view);
     put_ranks(&json, view);
     put_collectives(&json, view);
     put_verify(&json, &view->verify);

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "reports/execution_profile.h"
 #include "reports/format.h"
 
 enum { RANK_ROWS_MAX = 12, LABEL_COLUMNS = 11 };
@@ -24,6 +25,23 @@ static const char *plural(int64_t count)
     return count == 1 ? "" : "s";
 }
 
+/* Where the run went on, and what is not as it was. */
+static void print_resumed(FILE *stream, const nd_report_style *style, const nd_execution_view *view)
+{
+    char changes[ND_EXECUTION_CHANGES_MAX * 80] = "";
+    size_t used = 0;
+    if (view->resume == NULL) {
+        return;
+    }
+    for (int32_t i = 0; i < view->changes_count; i++) {
+        const nd_execution_change *change = &view->changes[i];
+        used += (size_t)snprintf(changes + used, sizeof changes - used, "%s %s %.6g (was %.6g)", i == 0 ? ";" : ",",
+                                 change->name, change->now, change->before);
+    }
+    nd_report_paragraph(stream, style, 0, LABEL_COLUMNS, "Resumed    step %s of %s%s",
+                        nd_format_count(view->resumed_step).text, view->resume, changes);
+}
+
 static void print_inputs(FILE *stream, const nd_report_style *style, const nd_execution_view *view, bool quiet)
 {
     char layout[512];
@@ -42,6 +60,7 @@ static void print_inputs(FILE *stream, const nd_report_style *style, const nd_ex
                         nd_format_count(train->seq_len_tokens).text, nd_format_count(tokens).text,
                         nd_optimizer_name(train->optimizer), view->data != NULL ? view->data : "synthetic tokens",
                         view->seed);
+    print_resumed(stream, style, view);
     for (int32_t i = 0; !quiet && i < view->assumptions_count; i++) {
         const nd_assumption *assumption = &view->assumptions[i];
         nd_report_paragraph(stream, style, 0, LABEL_COLUMNS, "%s%s %s: %s", i == 0 ? "Assumed    " : "           ",
@@ -50,10 +69,11 @@ static void print_inputs(FILE *stream, const nd_report_style *style, const nd_ex
 }
 
 /* What the figures are worth. */
-static void print_timing(FILE *stream, const nd_report_style *style, const nd_execution_view *view)
+static void print_timing(FILE *stream, const nd_report_style *style, const nd_execution_view *view, bool quiet)
 {
     nd_report_paragraph(stream, style, 0, 2, "A step takes %s (median): %s tokens/s.",
                         nd_format_seconds(view->step_s).text, nd_format_number(view->tokens_per_s).text);
+    nd_report_predicted(stream, style, view, quiet);
     if (view->ranks_count > view->processors) {
         nd_report_paragraph(stream, style, 0, 2,
                             "The times mean little: %d ranks share %d processor%s and wait for each other.",
@@ -77,7 +97,7 @@ static void print_verdict(FILE *stream, const nd_report_style *style, const nd_e
     fprintf(stream, ": loss to %.1e, every parameter to %.1e\n", verify->loss_abs, verify->param_abs);
 }
 
-static void print_answer(FILE *stream, const nd_report_style *style, const nd_execution_view *view)
+static void print_answer(FILE *stream, const nd_report_style *style, const nd_execution_view *view, bool quiet)
 {
     fputc('\n', stream);
     if (view->steps_count == 0) {
@@ -89,7 +109,7 @@ static void print_answer(FILE *stream, const nd_report_style *style, const nd_ex
     nd_report_paragraph(stream, style, 0, 2, "Loss %.4f -> %.4f in %s step%s%s, gradient norm %.4g -> %.4g.",
                         first->loss, last->loss, nd_format_count(view->steps_count).text, plural(view->steps_count),
                         view->interrupted ? " (interrupted)" : "", first->grad_norm, last->grad_norm);
-    print_timing(stream, style, view);
+    print_timing(stream, style, view, quiet);
     print_verdict(stream, style, view);
 }
 
@@ -253,12 +273,13 @@ nd_status nd_report_execution(FILE *stream, const nd_report_style *style, const 
                               nd_error *err)
 {
     print_inputs(stream, style, view, quiet);
-    print_answer(stream, style, view);
+    print_answer(stream, style, view, quiet);
     if (quiet || view->steps_count == 0) {
         return ND_OK;
     }
     ND_TRY(print_ranks(stream, style, view, err));
     ND_TRY(print_classes(stream, style, view, err));
     ND_TRY(print_traffic(stream, style, view, err));
+    ND_TRY(nd_report_profile(stream, style, view, err));
     return print_verify(stream, style, view, err);
 }

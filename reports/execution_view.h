@@ -4,6 +4,7 @@
 #define ND_REPORTS_EXECUTION_VIEW_H
 
 #include "core/train_spec.h"
+#include "cost_model/machine.h"
 #include "program/instruction.h"
 #include "program/params.h"
 #include "reports/report.h"
@@ -42,6 +43,33 @@ typedef struct nd_execution_verify {
     bool passed;
 } nd_execution_verify;
 
+/** All instructions of one operation in one step, of all ranks together; what they wait for others is not in it. */
+typedef struct nd_execution_op {
+    nd_ins_op op;
+    int64_t calls;
+    double measured_s, predicted_s;
+} nd_execution_op;
+
+/** Times beside what the machine's constants say. */
+typedef struct nd_execution_time {
+    const nd_machine *machine; /* NULL: nothing is predicted */
+    bool other_processor;      /* than the one that the constants are of */
+    nd_ins_op lacks;           /* an operation that they are not of; ND_INS_COUNT: none */
+    double predicted_s;        /* of the step */
+    bool profiled;             /* the rest is of the last step */
+    nd_execution_op *ops;      /* by falling time, predicted where it is */
+    int32_t ops_count;
+    double measured_wait_s, predicted_wait_s; /* of all ranks, for others */
+} nd_execution_time;
+
+/** A setting that is not what the checkpoint's steps were taken with. */
+typedef struct nd_execution_change {
+    const char *name; /* "lr" */
+    double before, now;
+} nd_execution_change;
+
+enum { ND_EXECUTION_CHANGES_MAX = 4 };
+
 typedef struct nd_execution_view {
     const nd_model_spec *model;
     const nd_layout *layout;
@@ -50,6 +78,10 @@ typedef struct nd_execution_view {
     int32_t assumptions_count;
     const char *backend, *data; /* data: path, or NULL for synthetic tokens */
     int64_t seed;
+    const char *resume; /* directory that the run went on from; NULL: it began anew */
+    int64_t resumed_step;
+    int32_t changes_count;
+    nd_execution_change changes[ND_EXECUTION_CHANGES_MAX];
     nd_elem real;
     int32_t ranks_count, processors;
     int64_t steps_asked, steps_count;
@@ -62,6 +94,7 @@ typedef struct nd_execution_view {
     nd_execution_traffic *traffic;
     int32_t traffic_count;
     bool traffic_equal;
+    nd_execution_time time;
     nd_execution_verify verify;
 } nd_execution_view;
 

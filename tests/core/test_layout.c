@@ -64,6 +64,7 @@ static void test_names_are_those_of_the_command_line(void)
     CU_ASSERT_STRING_EQUAL(nd_recompute_name(ND_RECOMPUTE_SELECTIVE), "selective");
     CU_ASSERT_STRING_EQUAL(nd_cp_method_name(ND_CP_METHOD_ULYSSES), "ulysses");
     CU_ASSERT_STRING_EQUAL(nd_schedule_name(ND_SCHEDULE_ZERO_BUBBLE), "zero_bubble");
+    CU_ASSERT_STRING_EQUAL(nd_schedule_name(ND_SCHEDULE_GPIPE), "gpipe");
     CU_ASSERT_STRING_EQUAL(nd_offload_name(ND_OFFLOAD_PARAMS), "params");
     for (int key = 0; key < ND_LAYOUT_KEY_COUNT; key++) {
         CU_ASSERT_PTR_NOT_NULL(nd_layout_key_name((nd_layout_key)key));

@@ -69,6 +69,8 @@ static void test_several_chunks_imply_the_interleaved_schedule(void)
     ND_ASSERT_CONTAINS(err.message, "vpp=2 contradicts schedule=1f1b");
     ND_ASSERT_OK(nd_layout_parse("pp=4,vpp=2,schedule=zero_bubble", &layout, NULL, &err));
     CU_ASSERT_EQUAL(layout.schedule, ND_SCHEDULE_ZERO_BUBBLE);
+    ND_ASSERT_OK(nd_layout_parse("pp=4,schedule=gpipe", &layout, NULL, &err));
+    CU_ASSERT_EQUAL(layout.schedule, ND_SCHEDULE_GPIPE);
 }
 
 static void test_bad_layouts_are_refused_with_the_reason(void)
@@ -107,7 +109,8 @@ static void test_bad_layouts_are_refused_with_the_reason(void)
         {"sp=yes", "layout key sp must be on or off, got 'yes'"},
         {"sharding=zero4", "layout key sharding must be one of none, zero1, zero2, zero3, got 'zero4'"},
         {"cp_method=rings", "layout key cp_method must be one of ring, allgather, ulysses, got 'rings'"},
-        {"schedule=gpipe", "layout key schedule must be one of 1f1b, interleaved, zero_bubble, got 'gpipe'"},
+        {"schedule=dualpipe",
+         "layout key schedule must be one of 1f1b, interleaved, zero_bubble, gpipe, got 'dualpipe'"},
         {"split=equal", "layout key split must be one of even, balanced, got 'equal'"},
         {"offload=all", "layout key offload must be one of none, optimizer, params, activations, got 'all'"},
         {"recompute=every", "every:N (as every:4), got 'every'"},

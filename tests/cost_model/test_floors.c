@@ -62,6 +62,7 @@ static void check_stack(const char *model, const char *cluster, const char *stac
                                         "pp=4",
                                         "pp=4,vpp=2",
                                         "pp=4,schedule=zero_bubble",
+                                        "pp=4,schedule=gpipe",
                                         "pp=4,split=balanced",
                                         "pp=4,vpp=3,split=balanced",
                                         "pp=16,split=balanced,micro_batch=2",

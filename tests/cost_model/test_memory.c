@@ -127,6 +127,44 @@ static void test_pipeline_keeps_pp_micro_batches_on_the_first_stage(void)
     CU_ASSERT_TRUE(few.activations_bytes < m.activations_bytes);
 }
 
+/* On every stage: m micro-batches of its layers, and less than one beside them for what the backward pass works on. */
+static void test_gpipe_keeps_every_micro_batch(void)
+{
+    static fixture f;
+    fixture_make(&f, "llama-3.1-70b", "4x8xh100", "ndplan", 4096, 64);
+    f.context.stack = &f.stack;
+    nd_memory_breakdown one = memory(&f, "pp=4,tp=8,sp=on,grad_accum=4");
+    CU_ASSERT_EQUAL(one.stage, 0);
+    for (int64_t m = 4; m <= 64; m *= 4) {
+        char text[96];
+        (void)snprintf(text, sizeof text, "pp=4,tp=8,sp=on,schedule=gpipe,grad_accum=%d", (int)m);
+        nd_layout layout = fixture_layout(&f, text);
+        nd_block_prices prices;
+        nd_memory_breakdown first;
+        const int64_t counts[ND_LAYER_KINDS_MAX] = {f.model.layers / 4};
+        nd_price_blocks(&f.context, &layout, &prices);
+        for (int32_t stage = 0; stage < 4; stage++) {
+            CU_ASSERT_EQUAL(nd_stage_in_flight(&layout, stage), (double)m);
+        }
+        nd_estimate_stage_memory(&f.context, &layout, &prices, 1, counts, &first);
+        double per_micro_batch = prices.saved_bytes[0] * (double)counts[0] * (1.0 + f.stack.fragmentation_frac);
+        CU_ASSERT_TRUE(first.activations_bytes >= (double)m * per_micro_batch);
+        CU_ASSERT_TRUE(first.activations_bytes < (double)(m + 1) * per_micro_batch);
+    }
+}
+
+/* The last stage's losses wait for their backward passes, half of their bytes each. */
+static void test_gpipe_keeps_the_logits_of_all_micro_batches(void)
+{
+    static fixture f;
+    fixture_make(&f, "gemma-2-2b", "1x8xh100", "ndplan", 4096, 64);
+    nd_memory_breakdown one = memory(&f, "pp=2,dp_shard=4,sharding=zero1,grad_accum=16,recompute=full");
+    nd_memory_breakdown all = memory(&f, "pp=2,dp_shard=4,sharding=zero1,grad_accum=16,recompute=full,schedule=gpipe");
+    CU_ASSERT_EQUAL(one.stage, 1);
+    CU_ASSERT_EQUAL(all.stage, 1);
+    ND_ASSERT_REL(all.logits_bytes, one.logits_bytes * (1.0 + 15.0 / 2.0), 1e-12);
+}
+
 /* The few stages that are looked at must include the one that all stages together would name. */
 static void test_the_peak_stage_is_found_among_all_stages(void)
 {
@@ -275,6 +313,8 @@ int main(void)
         ND_TEST(test_full_recompute_keeps_the_layer_input_only),
         ND_TEST(test_recompute_modes_are_ordered),
         ND_TEST(test_pipeline_keeps_pp_micro_batches_on_the_first_stage),
+        ND_TEST(test_gpipe_keeps_every_micro_batch),
+        ND_TEST(test_gpipe_keeps_the_logits_of_all_micro_batches),
         ND_TEST(test_the_peak_stage_is_found_among_all_stages),
         ND_TEST(test_terms_add_up_and_phases_bound_the_peak),
         ND_TEST(test_expert_parallelism_divides_experts_not_attention),

@@ -74,8 +74,8 @@ static nd_simulation simulate(const fixture *f, const nd_layout *layout, const n
     return out;
 }
 
-/* Bubble of equal stages: (p - 1)(f + b) days under 1F1B, a v-th of it with v chunks, (p - 1)(f + b - 2w) under ZB-H1,
- * where w is half of the backward pass. */
+/* Bubble of equal stages: (p - 1)(f + b) days under 1F1B and GPipe, a v-th of it with v chunks, (p - 1)(f + b - 2w)
+ * under ZB-H1, where w is half of the backward pass. */
 static void test_bubbles_of_equal_stages_are_those_of_the_literature(void)
 {
     static fixture f;
@@ -85,7 +85,9 @@ static void test_bubbles_of_equal_stages_are_those_of_the_literature(void)
             make_model(&f, pp, false);
             nd_layout plain = pipeline(pp, 1, m, ND_SCHEDULE_1F1B);
             nd_layout zero = pipeline(pp, 1, m, ND_SCHEDULE_ZERO_BUBBLE);
+            nd_layout all = pipeline(pp, 1, m, ND_SCHEDULE_GPIPE);
             nd_simulation s = simulate(&f, &plain, &prices, NULL, NULL);
+            ND_ASSERT_REL(simulate(&f, &all, &prices, NULL, NULL).passes_s / s.passes_s, 1.0, rounding);
             nd_simulation z = simulate(&f, &zero, &prices, NULL, NULL);
             ND_ASSERT_REL(s.passes_s / day_s, 3.0 * (double)(m + pp - 1), rounding);
             ND_ASSERT_REL(z.passes_s / day_s, 3.0 * (double)m + (double)(pp - 1), rounding);
@@ -233,16 +235,20 @@ static void test_every_small_pipeline_runs_to_its_end(void)
     for (int32_t pp = 1; pp <= 6; pp++) {
         for (int32_t vpp = 1; vpp <= (pp > 1 ? 4 : 1); vpp++) {
             for (int64_t m = 1; m <= 15; m++) {
-                for (int zero = 0; zero <= (pp > 1 && vpp == 1); zero++) {
+                for (int other = 0; other < (pp > 1 && vpp == 1 ? 3 : 1); other++) {
+                    static const nd_schedule schedules[] = {ND_SCHEDULE_1F1B, ND_SCHEDULE_ZERO_BUBBLE,
+                                                            ND_SCHEDULE_GPIPE};
+                    bool zero = schedules[other] == ND_SCHEDULE_ZERO_BUBBLE;
                     make_model(&f, (int64_t)pp * vpp, true);
-                    nd_layout layout = pipeline(pp, vpp, m, zero == 1 ? ND_SCHEDULE_ZERO_BUBBLE : ND_SCHEDULE_1F1B);
+                    nd_layout layout = pipeline(pp, vpp, m, schedules[other]);
                     r.count = 0;
                     (void)simulate(&f, &layout, &prices, record, &r);
                     check_timeline(&r, &layout);
                     bool legal = vpp == 1 || m % pp == 0; /* else groups are longer than the estimate reckons with */
                     for (int32_t stage = 0; stage < (legal ? pp : 0); stage++) {
-                        double reckoned = zero == 1 ? fmin((double)m, pp) : nd_stage_in_flight(&layout, stage);
-                        CU_ASSERT_TRUE(most_in_flight(&r, stage, zero == 1) <= lround(reckoned * vpp));
+                        double reckoned = zero ? fmin((double)m, pp) : nd_stage_in_flight(&layout, stage);
+                        CU_ASSERT_TRUE(most_in_flight(&r, stage, zero) <= lround(reckoned * vpp));
+                        CU_ASSERT_TRUE(schedules[other] != ND_SCHEDULE_GPIPE || most_in_flight(&r, stage, false) == m);
                     }
                 }
             }
@@ -311,6 +317,10 @@ static void test_the_closed_form_agrees_where_it_applies(void)
         "pp=8,tp=8,sp=on,dp_shard=2,sharding=zero1,grad_accum=16,schedule=zero_bubble",
         "pp=8,tp=8,sp=on,dp_shard=2,sharding=zero1,grad_accum=64,schedule=zero_bubble",
         "pp=8,tp=4,cp=2,sp=on,dp_shard=2,sharding=zero1,grad_accum=32",
+        "pp=8,tp=8,sp=on,dp_shard=2,sharding=zero1,grad_accum=8,schedule=gpipe",
+        "pp=8,tp=8,sp=on,dp_shard=2,sharding=zero1,grad_accum=64,schedule=gpipe",
+        "pp=4,tp=8,sp=on,dp_shard=4,sharding=zero1,grad_accum=32,schedule=gpipe",
+        "pp=8,dp_shard=16,sharding=zero3,grad_accum=64,schedule=gpipe",
     };
     for (size_t i = 0; i < sizeof llamas / sizeof llamas[0]; i++) {
         CU_ASSERT_TRUE(fabs(difference(&llama, llamas[i])) < 0.05);
@@ -349,6 +359,26 @@ static void test_transfers_that_do_not_overlap_cost_more(void)
     double overlapped_s = nd_simulated_step_s(&f.context, &layout, &prices);
     f.stack.overlaps_pp = false;
     CU_ASSERT_TRUE(nd_simulated_step_s(&f.context, &layout, &prices) > overlapped_s);
+}
+
+/* In closed form gpipe takes as long as 1f1b. Pass by pass, 1f1b waits for the transfers of every micro-batch when all
+ * stages are alike, and gpipe has others to go on with. */
+static void test_gpipe_hides_transfers_that_1f1b_waits_for(void)
+{
+    static fixture f;
+    nd_block_prices prices;
+    nd_time_breakdown time[2];
+    double simulated_s[2];
+    fixture_make(&f, "llama-3.1-8b", "a2-highgpu-8g:8", "ndplan", 1024, 256);
+    nd_layout layout = fixture_layout(&f, "pp=8,dp_shard=8,sharding=zero1,grad_accum=32,split=balanced");
+    nd_price_blocks(&f.context, &layout, &prices);
+    for (int i = 0; i < 2; i++) {
+        layout.schedule = i == 0 ? ND_SCHEDULE_1F1B : ND_SCHEDULE_GPIPE;
+        nd_estimate_time(&f.context, &layout, &prices, &time[i]);
+        simulated_s[i] = nd_simulated_step_s(&f.context, &layout, &prices);
+    }
+    ND_ASSERT_REL(time[1].step_s, time[0].step_s, 1e-12);
+    CU_ASSERT_TRUE(simulated_s[1] < 0.95 * simulated_s[0]);
 }
 
 /* By micro-batch or in all: the data-parallel traffic of a step is the same. */
@@ -445,6 +475,7 @@ static const nd_test_case cases[] = {
     ND_TEST(test_the_closed_form_agrees_where_it_applies),
     ND_TEST(test_without_a_pipeline_the_closed_form_is_exact),
     ND_TEST(test_transfers_that_do_not_overlap_cost_more),
+    ND_TEST(test_gpipe_hides_transfers_that_1f1b_waits_for),
     ND_TEST(test_traffic_by_micro_batch_adds_up),
     ND_TEST(test_steps_of_too_many_passes_are_refused_with_the_reason),
     ND_TEST(test_the_timeline_ends_with_the_step),

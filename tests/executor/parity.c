@@ -24,6 +24,9 @@ static nd_run *start(const parity *p, const nd_layout *layout, const nd_program_
     if (program != NULL) {
         options.program = *program;
     }
+    if (options.program.chunks.chunks == 0) {
+        options.program.chunks = split_of(&p->model, layout, &p->train);
+    }
     return nd_run_create(&p->model, layout, &p->train, &options, &run, err) == ND_OK ? run : NULL;
 }
 
@@ -167,6 +170,7 @@ static void vary(const parity *p, nd_layout *l, uint64_t seed)
     int64_t expert_ranks = (int64_t)l->size[ND_AXIS_DP_SHARD] * l->size[ND_AXIS_CP] * l->size[ND_AXIS_TP];
     l->ep = p->model.experts > 0 ? 1 << draw(seed, &n, 4) : 1;
     l->ep = l->ep > expert_ranks ? (int32_t)expert_ranks : l->ep;
+    l->split = l->size[ND_AXIS_PP] > 1 && draw(seed, &n, 2) == 1 ? ND_SPLIT_BALANCED : ND_SPLIT_EVEN;
     fill_accumulation(p, l);
 }
 

@@ -3,6 +3,7 @@
 #define ND_TESTS_EXECUTOR_PARITY_H
 
 #include "executor/run.h"
+#include "tests/executor/split.h"
 
 enum { PARITY_STEPS = 3 };
 
@@ -38,8 +39,8 @@ bool parity_holds(const parity_difference *difference);
 /** Parse a layout; a micro-batch count that is not named follows from the batch. */
 nd_layout parity_layout(const parity *p, const char *text);
 
-/** How a mesh is run: one of many combinations of sharding, context method, recompute, schedule, micro-batch, ep.
- * \return false when none of a few tries is executable */
+/** How a mesh is run: one of many combinations of sharding, context method, recompute, schedule, split, micro-batch,
+ * ep. \return false when none of a few tries is executable */
 bool parity_variant(const parity *p, nd_layout *layout, uint64_t seed);
 
 /** Every mesh of powers of two with at most 16 ranks (ND_PARITY_RANKS: so many) against one rank, each in one way

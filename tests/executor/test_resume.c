@@ -19,8 +19,8 @@ static bool resumes_to_the_same_bits(const char *file, const char *layout, nd_el
     nd_run *second = state_run(file, layout, real);
     CU_ASSERT_FATAL(whole != NULL && second != NULL);
     state_steps(whole, 2);
-    ND_ASSERT_OK(nd_run_save(whole, directory, &err));
-    ND_ASSERT_OK(nd_run_resume(second, directory, &err));
+    ND_ASSERT_OK(nd_run_save(whole, directory, 0, &err));
+    ND_ASSERT_OK(nd_run_resume(second, directory, NULL, &err));
     bool equal = state_equal(whole, second);
     state_steps(whole, 2);
     state_steps(second, 2);
@@ -57,6 +57,11 @@ static void test_the_same_layout_goes_on_with_the_same_bits(void)
     }
 }
 
+/* Softmax does not see what is added to all keys alike: without rotary positions the gradient of a key bias is nothing
+ * but rounding (1e-17), which Adam divides by its epsilon of 1e-8 and multiplies by the learning rate of 1e-2. So it
+ * differs by about 1e-11 where all other parameters differ by 4e-16. */
+static const char *const key_bias = "k_proj.bias";
+
 /* Saved by `from`, taken up by `to`: the parameters are the same numbers, and after more steps differ by rounding. */
 static void check_move(const char *file, const char *from, const char *to)
 {
@@ -66,12 +71,12 @@ static void check_move(const char *file, const char *from, const char *to)
     nd_run *moved = state_run(file, to, ND_ELEM_F64);
     CU_ASSERT_FATAL(saved != NULL && moved != NULL);
     state_steps(saved, 2);
-    ND_ASSERT_OK(nd_run_save(saved, directory, &err));
-    ND_ASSERT_OK(nd_run_resume(moved, directory, &err));
-    CU_ASSERT_TRUE(state_near(saved, moved, 0.0));
+    ND_ASSERT_OK(nd_run_save(saved, directory, 0, &err));
+    ND_ASSERT_OK(nd_run_resume(moved, directory, NULL, &err));
+    CU_ASSERT_TRUE(state_near(saved, moved, 0.0, NULL));
     state_steps(saved, 2);
     state_steps(moved, 2);
-    bool near = state_near(saved, moved, 1e-11);
+    bool near = state_near(saved, moved, 1e-12, key_bias) && state_near(saved, moved, 1e-11, NULL);
     CU_ASSERT_TRUE(near);
     if (!near) {
         (void)fprintf(stderr, "%s: %s to %s\n", file, from, to);
@@ -104,7 +109,8 @@ static void check_merged(const nd_run *run, nd_elem type, const char *path)
     int64_t total = nd_model_params(nd_run_model(run)).total;
     double *expected = calloc((size_t)total, sizeof *expected);
     double *found = calloc((size_t)total, sizeof *found);
-    CU_ASSERT_FATAL(expected != NULL && found != NULL);
+    state_need(expected);
+    state_need(found);
     nd_run_read_params(run, expected);
     ND_ASSERT_OK(nd_safetensors_open(path, &file, &err));
     CU_ASSERT_PTR_NOT_NULL_FATAL(file);
@@ -142,7 +148,7 @@ static void test_shards_merge_to_one_file(void)
         nd_run *run = state_run(files[f], layouts[f], ND_ELEM_F64);
         CU_ASSERT_PTR_NOT_NULL_FATAL(run);
         state_remove(directory);
-        ND_ASSERT_OK(nd_run_save(run, directory, &err));
+        ND_ASSERT_OK(nd_run_save(run, directory, 0, &err));
         ND_ASSERT_OK(
             nd_checkpoint_open(directory, nd_run_model(run), nd_run_params(run), ND_ELEM_COUNT, &checkpoint, &err));
         CU_ASSERT_PTR_NOT_NULL_FATAL(checkpoint);
@@ -166,7 +172,7 @@ static void test_merged_names_are_those_of_the_family(void)
     nd_run *run = state_run("mixtral.json", "micro_batch=1", ND_ELEM_F32);
     CU_ASSERT_PTR_NOT_NULL_FATAL(run);
     state_remove(directory);
-    ND_ASSERT_OK(nd_run_save(run, directory, &err));
+    ND_ASSERT_OK(nd_run_save(run, directory, 0, &err));
     ND_ASSERT_OK(nd_checkpoint_open(directory, nd_run_model(run), nd_run_params(run), ND_ELEM_F32, &checkpoint, &err));
     ND_ASSERT_OK(nd_checkpoint_merge(checkpoint, nd_run_model(run), ND_ELEM_BF16, path, &err));
     ND_ASSERT_OK(nd_safetensors_open(path, &file, &err));

@@ -16,6 +16,7 @@ static const struct {
     {"dense.json", "dp_shard=4,sharding=zero2"},
     {"dense.json", "dp_replicate=2,dp_shard=2,sharding=zero1"},
     {"dense.json", "pp=2,tp=2,sp=on,schedule=zero_bubble"},
+    {"dense.json", "pp=2,tp=2,schedule=gpipe"},
     {"dense.json", "pp=2,vpp=2,schedule=interleaved,dp_shard=2,sharding=zero3"},
     {"moe.json", "dp_shard=2,tp=2,sp=on,ep=4,sharding=zero3"},
     {"tied.json", "pp=2,cp=2,cp_method=ulysses"},

@@ -127,6 +127,7 @@ static void check_checkpoint(const nd_run *run)
     static rank_thread threads[RANKS];
     const nd_program *program = nd_rank_program(nd_run_rank(run, 0));
     const nd_checkpoint_info info = {.layout = program->layout,
+                                     .settings = {.seq_len_tokens = 32},
                                      .chunks = program->chunks,
                                      .step = nd_run_steps_done(run),
                                      .wide = nd_wide_elem(program->options.real)};
@@ -135,7 +136,7 @@ static void check_checkpoint(const nd_run *run)
     saving s = {.run = run, .expected = expected};
     nd_run_read_params(run, expected);
     state_remove(directory);
-    ND_ASSERT_OK(nd_checkpoint_create(directory, nd_run_model(run), nd_run_params(run), &info, &s.writer, &err));
+    ND_ASSERT_OK(nd_checkpoint_create(directory, nd_run_model(run), nd_run_params(run), &info, 0, &s.writer, &err));
     rank_threads_run(threads, NULL, RANKS, put, &s);
     CU_ASSERT_TRUE(all_good(threads));
     ND_ASSERT_OK(nd_checkpoint_finish(s.writer, &err));

@@ -137,6 +137,10 @@ static void test_pipeline_rules(void)
     expect("pp=4,dp_replicate=4,grad_accum=4,vpp=3", NULL, "", "");
     expect("pp=4,dp_replicate=4,grad_accum=2,micro_batch=2,vpp=3", "interleaved-accum", "groups of pp=4", "vpp=1");
     expect("dp_replicate=16,schedule=zero_bubble", "zero-bubble-needs-pp", "pp is 1", "schedule=1f1b");
+    expect("dp_replicate=16,schedule=gpipe", "gpipe-needs-pp", "pp is 1", "schedule=1f1b");
+    expect("pp=4,dp_replicate=4,grad_accum=4,schedule=gpipe", NULL, "", "");
+    expect("pp=4,dp_replicate=4,grad_accum=4,vpp=3,schedule=gpipe", "interleaved-is-vpp", "schedule=gpipe",
+           "schedule=interleaved or vpp=1");
     expect("pp=2,dp_replicate=8,grad_accum=2,schedule=interleaved", "interleaved-is-vpp", "vpp=1", "vpp=2");
     expect("dp_replicate=16,vpp=2", "vpp-needs-pp", "pp is 1", "vpp=1");
     expect("dp_replicate=16,split=balanced", "split-needs-pp", "pp is 1", "split=even");
@@ -183,6 +187,7 @@ static void test_stacks_refuse_what_they_cannot_run(void)
     fixture_init(&fixture, fixture_dense, "1x8xh100", "megatron", 4096, 16);
     expect("dp_shard=8,sharding=zero3,grad_accum=2", "stack-sharding", "zero3", "sharding=zero1");
     expect("pp=2,dp_replicate=4,grad_accum=4,schedule=zero_bubble", "stack-schedule", "zero_bubble", "1f1b");
+    expect("pp=2,dp_replicate=4,grad_accum=4,schedule=gpipe", "stack-schedule", "schedule=gpipe", "1f1b");
     expect("pp=2,dp_replicate=4,grad_accum=4,split=balanced", NULL, "", "");
     fixture.stack.splits = 1u << ND_SPLIT_EVEN;
     expect("pp=2,dp_replicate=4,grad_accum=4,split=balanced", "stack-split", "split=balanced", "split=even");

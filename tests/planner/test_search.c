@@ -213,6 +213,35 @@ static void test_when_nothing_fits_the_closest_says_by_how_much(void)
     nd_plan_list_free(&list);
 }
 
+/* In closed form gpipe is 1f1b with more memory; a search lists it only when told to, with the estimate's figures. */
+static void test_gpipe_is_used_only_when_pinned(void)
+{
+    nd_search_options options = nd_search_options_default();
+    fixture_init(&fixture, fixture_dense, "1x8xh100", "ndplan", 2048, 64);
+    nd_plan_list open = search(200);
+    for (int32_t i = 0; i < open.count; i++) {
+        CU_ASSERT_NOT_EQUAL(open.plans[i].layout.schedule, ND_SCHEDULE_GPIPE);
+    }
+    pin(&options, "pp=2,schedule=gpipe,micro_batch=1");
+    nd_plan_list list = search_with(NULL, &options);
+    CU_ASSERT_TRUE(list.count > 0);
+    for (int32_t i = 0; i < list.count; i++) {
+        const nd_plan *plan = &list.plans[i];
+        nd_layout plain = plan->layout;
+        nd_estimate gpipe;
+        nd_estimate one;
+        plain.schedule = ND_SCHEDULE_1F1B;
+        nd_estimate_layout(&fixture.context, &plan->layout, &gpipe);
+        nd_estimate_layout(&fixture.context, &plain, &one);
+        CU_ASSERT_EQUAL(plan->layout.schedule, ND_SCHEDULE_GPIPE);
+        CU_ASSERT_EQUAL(plan->estimate.memory.peak_bytes, gpipe.memory.peak_bytes);
+        ND_ASSERT_REL(gpipe.time.step_s, one.time.step_s, 1e-12);
+        CU_ASSERT_TRUE(gpipe.memory.peak_bytes > one.memory.peak_bytes || plan->layout.grad_accum == 1);
+    }
+    nd_plan_list_free(&list);
+    nd_plan_list_free(&open);
+}
+
 static void test_offload_is_used_only_when_pinned(void)
 {
     fixture_init(&fixture, fixture_dense, "1x8xh100", "ndplan", 4096, 16);
@@ -281,6 +310,7 @@ int main(void)
         ND_TEST(test_one_sequence_and_one_token_get_an_answer),
         ND_TEST(test_a_batch_that_nothing_divides_is_explained),
         ND_TEST(test_when_nothing_fits_the_closest_says_by_how_much),
+        ND_TEST(test_gpipe_is_used_only_when_pinned),
         ND_TEST(test_offload_is_used_only_when_pinned),
         ND_TEST(test_pinned_values_beyond_the_caps_are_tried),
         ND_TEST(test_lora_is_searched_like_anything_else),

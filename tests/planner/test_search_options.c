@@ -42,6 +42,7 @@ static void test_pins_and_limits_that_contradict(void)
     expect_refused("tp=8", "tp=4", "pin tp=8 is above max tp=4");
     expect_refused("pp=1,vpp=2", NULL, "pins pp=1 and vpp=2 contradict");
     expect_refused("pp=1,schedule=zero_bubble", NULL, "pins pp=1 and schedule=zero_bubble contradict");
+    expect_refused("vpp=2,schedule=gpipe", NULL, "pins vpp=2 and schedule=gpipe contradict");
     expect_refused("vpp=2,schedule=zero_bubble", NULL, "pins vpp=2 and schedule=zero_bubble contradict");
     expect_refused("tp=1,sp=on", NULL, "pins tp=1 and sp=on contradict");
     expect_refused("dp_shard=4,sharding=none", NULL, "use dp_replicate=4");

@@ -99,6 +99,7 @@ static void the_bytes_counted_are_those_of_the_program(void)
         {"tied", "pp=2,dp_shard=2,sharding=zero1", 5},
         {"dense", "pp=2,vpp=2,schedule=interleaved,tp=2,sp=on", 5},
         {"dense", "pp=4,schedule=zero_bubble,recompute=full", 3},
+        {"dense", "pp=4,schedule=gpipe,recompute=full", 3},
         {"gpt2", "dp_shard=2,cp=2,cp_method=ulysses,sharding=zero3", 4},
         {"moe", "dp_shard=4,ep=4,sharding=zero3", 5},
         {"mixtral", "dp_shard=2,tp=2,ep=2,sp=on,sharding=zero2", 6},

@@ -7,7 +7,7 @@ grep -c "more: -v" all
 awk '/^Instructions/ { on = 1 } on && $1 ~ /^[0-9]+$/ { n++ } END { print (n > 500 ? "all of them" : n) }' all
 ndplan estimate --model dense.json --cluster 4xh100 --layout dp_shard=4 --seq-len 64 --program --rank 4
 echo "exit $?"
-ndplan estimate --model dense.json --cluster 4xh100 --layout pp=2,dp_shard=2,split=balanced --seq-len 64 --program
+ndplan estimate --model dense.json --cluster 4xh100 --layout dp_shard=4,offload=optimizer --seq-len 64 --program
 echo "exit $?"
 ndplan estimate --model gpt-oss-20b --cluster 8xh100 --layout dp_shard=8 --program
 echo "exit $?"
