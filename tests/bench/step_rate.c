@@ -9,7 +9,7 @@
  *   executed  every multiplication and addition of a matrix product in the program, those of attention's blocks that
  *             the mask throws away included (program/work.h); nothing for norms, activations, softmax, the optimizer
  *   model     the same without what the mask throws away: 6 x weights x tokens and causal attention
- * --csv prints the time of every step instead, for pytorch_step.py. */
+ * --csv prints the time of every step instead, the first one too, for pytorch_step.py. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -227,6 +227,10 @@ int main(int argc, char **argv)
     }
     open_run(&b);
     look_at_program(&b);
+    if (b.csv) {
+        (void)printf("# parameters %lld\n# tokens %lld\nstep,seconds,loss\n",
+                     (long long)nd_model_params(nd_run_model(b.run)).total, (long long)(seq_len * b.micro_batch));
+    }
     take_steps(&b, 1); /* touches all memory */
     b.step_samples = 0;
     for (int64_t i = 0; i < b.repeats; i++) {

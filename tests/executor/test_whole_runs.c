@@ -127,7 +127,7 @@ static void check_checkpoint(const nd_run *run)
     static rank_thread threads[RANKS];
     const nd_program *program = nd_rank_program(nd_run_rank(run, 0));
     const nd_checkpoint_info info = {.layout = program->layout,
-                                     .settings = {.seq_len_tokens = 32},
+                                     .settings = {.seq_len_tokens = 32, .global_batch_seqs = SEQUENCES},
                                      .chunks = program->chunks,
                                      .step = nd_run_steps_done(run),
                                      .wide = nd_wide_elem(program->options.real)};
