@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "executor/bf16.h"
+#include "executor/poison_internal.h"
 
 struct nd_rank {
     const nd_program *program;
@@ -60,6 +61,26 @@ static void count_memory(nd_rank *rank, const nd_buffer *buffer, int sign)
     }
 }
 
+/* The last bytes of a buffer up to where the next may begin are nobody's, and stay poisoned. */
+static void poison(const nd_rank *rank, const nd_buffer *buffer, bool alive)
+{
+    char *memory = rank->arena + buffer->offset;
+    size_t bytes = (size_t)(buffer->elements * nd_elem_bytes(buffer->elem));
+    if (alive) {
+        nd_poison_lift(memory, bytes);
+    } else {
+        nd_poison(memory, bytes);
+    }
+}
+
+static void begin_or_end(nd_rank *rank, const nd_buffer *buffer, bool begins)
+{
+    count_memory(rank, buffer, begins ? 1 : -1);
+    if (rank->options.poison) {
+        poison(rank, buffer, begins);
+    }
+}
+
 static nd_status open_parts(nd_rank *rank, nd_error *err)
 {
     const nd_program *program = rank->program;
@@ -74,9 +95,12 @@ static nd_status open_parts(nd_rank *rank, nd_error *err)
             return nd_fail(err, ND_ENOMEM, "out of memory for the profile of %d instructions", program->ins_count);
         }
     }
+    if (rank->options.poison) {
+        nd_poison(arena, (size_t)program->arena_bytes);
+    }
     for (int32_t id = 1; id < program->buffers_count; id++) {
         if (program->buffers[id].born < 0) {
-            count_memory(rank, &program->buffers[id], 1);
+            begin_or_end(rank, &program->buffers[id], true);
         }
     }
     return ND_OK;
@@ -103,6 +127,9 @@ nd_status nd_rank_open(const nd_program *program, const nd_rank_options *options
 void nd_rank_close(nd_rank *rank)
 {
     if (rank != NULL) {
+        if (rank->options.poison && rank->arena != NULL) {
+            nd_poison_lift(rank->arena, (size_t)rank->program->arena_bytes);
+        }
         rank->options.backend->close(rank->device);
         free(rank->start_s);
         free(rank->end_s);
@@ -144,7 +171,7 @@ static nd_status run(nd_rank *rank, const nd_call *call, nd_error *err)
 {
     const nd_ins *ins = call->ins;
     if (ins->op == ND_INS_ALLOC || ins->op == ND_INS_FREE) {
-        count_memory(rank, &rank->program->buffers[ins->out[0].buffer], ins->op == ND_INS_ALLOC ? 1 : -1);
+        begin_or_end(rank, &rank->program->buffers[ins->out[0].buffer], ins->op == ND_INS_ALLOC);
         return ND_OK;
     }
     if (ins->op == ND_INS_WAIT) {

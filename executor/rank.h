@@ -19,6 +19,9 @@ typedef struct nd_rank_options {
     int64_t kv_heads; /* of the model */
     bool check_nan;   /* look for NaN and infinity in what every instruction wrote */
     bool profile;     /* keep the time of every instruction */
+    bool poison;      /* memory outside living buffers holds NaN (integers: -1), so that what reads it shows in every
+                       * number after; with the address sanitizer, touching it ends the program. For tests: a list that
+                       * runs in order, on a device whose arena is this process's memory */
 } nd_rank_options;
 
 /** Memory and time of one rank so far. */

@@ -84,7 +84,8 @@ static nd_status open_ranks(nd_run *run, nd_error *err)
                                      .data = run->data,
                                      .kv_heads = run->model.kv_heads,
                                      .check_nan = run->options.check_nan,
-                                     .profile = run->options.profile};
+                                     .profile = run->options.profile,
+                                     .poison = run->options.poison};
     for (int32_t i = 0; i < run->ranks; i++) {
         nd_error why = {0};
         nd_status status = nd_rank_open(run->programs[i], &options, &run->rank[i], &why);

@@ -22,6 +22,7 @@ typedef struct nd_run_options {
     bool checks;          /* compare the calls of all members of every collective */
     bool check_nan;
     bool profile;
+    bool poison; /* executor/rank.h */
 } nd_run_options;
 
 /** CPU, fp32, lr 1e-3, betas 0.9 and 0.95, eps 1e-8, decay 0.1, clip at 1. */

@@ -45,6 +45,7 @@ void parity_open(parity *p, const char *file, nd_elem real, int64_t global_batch
     p->options.init = (nd_init_options){.seed = 7, .std = 0.15, .noise = 0.1};
     p->options.data = (nd_data_options){.seed = 11, .masked_frac = 0.3};
     p->options.checks = true;
+    p->options.poison = true;
     p->params = nd_model_params(&p->model).total;
     p->expected = calloc((size_t)p->params, sizeof *p->expected);
     nd_layout one = nd_layout_single();

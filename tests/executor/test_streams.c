@@ -27,7 +27,9 @@ static nd_run *open_run(const parity *p, const nd_layout *layout)
 {
     nd_error err = {.message = ""};
     nd_run *run = NULL;
-    ND_ASSERT_OK(nd_run_create(&p->model, layout, &p->train, &p->options, &run, &err));
+    nd_run_options options = p->options;
+    options.poison = false; /* streams that run ahead begin a buffer before its place in the list */
+    ND_ASSERT_OK(nd_run_create(&p->model, layout, &p->train, &options, &run, &err));
     CU_ASSERT_PTR_NOT_NULL_FATAL(run);
     return run;
 }
