@@ -24,6 +24,7 @@ set(owner_headers
     "^gsl/"                                      "^cost_model/fit\\.c$"
     "^(graphviz/.*|cgraph\\.h|gvc\\.h)$"         "^reports/diagram\\.c$"
     "^yaml\\.h$"                                 "^frameworks/yaml\\.c$"
+    "^(sanitizer|valgrind)/"                     "^executor/poison_internal\\.h$"
     "^CUnit/"                                    "^tests/"
     "^cblas[^/]*\\.h$"                           "^executor/cpu/"
     "^(hwloc\\.h|hwloc/.*|libxml/.*|expat\\.h)$" "^topologies/"
