@@ -174,7 +174,7 @@ static void set_parameters(const op_problem *p, nd_ins_op op, nd_fit_parameter *
 {
     int32_t main_term = p->terms_count > 1 ? 1 : 0; /* "call" is the first */
     for (int32_t k = 0; k < p->terms_count; k++) {
-        double most = INFINITY;
+        double most = (double)INFINITY;
         for (int64_t i = 0; i < p->count; i++) {
             double work = p->rows[i]->work.term[p->terms[k]];
             most = work > 0.0 ? fmin(most, p->rows[i]->seconds / work) : most;
