@@ -105,7 +105,7 @@ typedef enum nd_elem { ND_ELEM_F64, ND_ELEM_F32, ND_ELEM_BF16, ND_ELEM_I32, ND_E
     X(ND_INS_PACK, "pack")                                                                                             \
     X(ND_INS_UNPACK, "unpack")           /* the reverse; a head that several parts hold is their sum (sum set) or the  \
                                             first one's */                                                             \
-    X(ND_INS_SUM_SQUARES, "sum_squares") /* x wide[rows x cols] -> out fp64 [+] sum of x^2 */                           \
+    X(ND_INS_SUM_SQUARES, "sum_squares") /* x wide[rows x cols] -> out fp64 [+] sum of x^2 */                          \
     X(ND_INS_CLIP, "clip") /* sum of squares fp64 -> out norm fp64, scale fp64 = min(1, max_norm / (norm + 1e-6)) */   \
     /* grad wide, scale fp64 -> out master wide, m wide, v wide [rows x cols], all updated; out[3] weight real or      \
      * absent: the master rounded. Learning rate, betas and step are the run's; `decay`: weight decay applies. */      \

@@ -141,7 +141,7 @@ static void test_no_memory_at_the_start_names_the_rank(void)
 /* NaN in one element of the weights of one rank's unit of a layer. */
 static void plant_nan(nd_run *run, int32_t rank, int32_t layer)
 {
-    const double nan_value = NAN;
+    const double nan_value = (double)NAN;
     const nd_program *program = nd_rank_program(nd_run_rank(run, rank));
     for (int32_t i = 0; i < program->placement.units_count; i++) {
         const nd_unit *unit = &program->placement.units[i];
