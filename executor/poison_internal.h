@@ -18,7 +18,7 @@
 #endif
 #ifdef ND_POISON_ASAN
 #include <sanitizer/asan_interface.h>
-#elif defined(__has_include)
+#elif defined(__has_include) && !defined(__CPPCHECK__) /* cppcheck cannot evaluate it */
 #if __has_include(<valgrind/memcheck.h>)
 #include <valgrind/memcheck.h> /* a few instructions without effect when not under valgrind */
 #define ND_POISON_MEMCHECK
